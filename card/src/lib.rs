@@ -1,0 +1,2 @@
+//! Device access.
+#![deny(unsafe_code)]

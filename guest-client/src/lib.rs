@@ -1,0 +1,3 @@
+//! (see the module list)
+
+#![forbid(unsafe_code)]
