@@ -1,3 +1,10 @@
-//! (see the module list)
+//! The host's side: `reconfd`, `reconf-card` and `reconfctl`.
+//!
+//! Knows sockets, files and processes, and assembles the pure rooms. Must not
+//! know signature mathematics (`policy`), registers (`card`) or container
+//! formats (`bitstream`).
 
 #![forbid(unsafe_code)]
+
+pub mod hex;
+pub mod ipc;
