@@ -6,5 +6,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod card_process;
 pub mod hex;
 pub mod ipc;

@@ -229,7 +229,7 @@ impl AsyncSocket {
     pub fn new(socket: Socket) -> Result<Self, IpcError> {
         rustix::io::ioctl_fionbio(&socket.fd, true).map_err(std::io::Error::from)?;
         Ok(Self {
-            inner: AsyncFd::register(socket)?,
+            inner: AsyncFd::register(socket).map_err(std::io::Error::from)?,
         })
     }
 

@@ -1,0 +1,1 @@
+//! `reconf-card`: the process that holds one card.
