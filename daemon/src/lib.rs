@@ -6,6 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod card_process;
+pub mod files;
 pub mod hex;
 pub mod ipc;
+pub mod layout;
+pub mod reconfctl;
+pub mod reconfd;

@@ -1,0 +1,1 @@
+//! Files read and written with care: bounded, no links, atomic.

@@ -1,0 +1,1 @@
+//! Where each file of a host lies.

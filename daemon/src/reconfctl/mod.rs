@@ -1,0 +1,1 @@
+//! `reconfctl`: the operator's command.

@@ -1,0 +1,1 @@
+//! `reconfd`: guest channels, the decision, jobs, audit.
