@@ -1,0 +1,1 @@
+//! The file operations of a journal.

@@ -1,0 +1,85 @@
+//! From a card's address to its engine.
+
+use std::sync::Arc;
+
+use crate::address::CardAddress;
+use crate::clock::{Clock, SystemClock};
+use crate::device::DeviceError;
+use crate::dfl::{self, NotProgrammable, WalkError};
+use crate::engine::Engine;
+use crate::vfio_user;
+
+/// How a card is opened.
+#[derive(Clone)]
+pub struct OpenOptions {
+    /// Deadlines of the vfio-user transport.
+    pub transport: vfio_user::Deadlines,
+    /// Deadlines of the engine's waits.
+    pub waits: dfl::Waits,
+    /// The clock of these waits.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            transport: vfio_user::Deadlines::default(),
+            waits: dfl::Waits::default(),
+            clock: Arc::new(SystemClock::new()),
+        }
+    }
+}
+
+impl std::fmt::Debug for OpenOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenOptions")
+            .field("transport", &self.transport)
+            .field("waits", &self.waits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a card cannot be used. Other cards are not touched by it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no way to cards of this kind of address yet.
+    #[error("{0}: cards behind kernel VFIO cannot be opened yet")]
+    NoTransport(CardAddress),
+    /// The device could not be opened.
+    #[error("{address}: {source}")]
+    Device {
+        /// Which card.
+        address: CardAddress,
+        /// What went wrong.
+        source: DeviceError,
+    },
+    /// The device's feature list is damaged.
+    #[error("{address}: {source}")]
+    Walk {
+        /// Which card.
+        address: CardAddress,
+        /// What is wrong with it.
+        source: WalkError,
+    },
+    /// The card is sound, and lacks what it takes to program it.
+    #[error("{address} is not programmable: {reason}")]
+    NotProgrammable {
+        /// Which card.
+        address: CardAddress,
+        /// What it lacks.
+        reason: NotProgrammable,
+    },
+}
+
+/// Opens a card, reads what it is and makes its engine. Nothing is written to
+/// it, and it is not reset.
+///
+/// # Errors
+/// [`OpenError`].
+pub fn open_card(
+    address: &CardAddress,
+    options: &OpenOptions,
+) -> Result<Box<dyn Engine>, OpenError> {
+    let _ = (address, options);
+    todo!()
+}

@@ -1,0 +1,1 @@
+//! PCI configuration space, as far as this room reads it.
