@@ -1,3 +1,46 @@
-//! (see the module list)
+//! A simulated FPGA card with the DFL register map in its classic shape,
+//! served as vfio-user PCI devices.
+//!
+//! It shares no code with the room that drives cards, on purpose: a mistake
+//! would be made twice. It knows registers and the vfio-user protocol, and
+//! nothing of guests' requests, policy, or the rest of the project. Its judges
+//! are Linux's own DFL driver and register traces of a vendor's RTL.
+//!
+//! In a test, without a process:
+//!
+//! ```
+//! use reconf_simcard::{Card, Config, PciFunction, Space};
+//!
+//! let mut card = Card::new(Config::new(0x1234, uuid::Uuid::from_u128(1)));
+//! let mut header = [0; 8];
+//! card.read(PciFunction::Management, Space::Bar0, 0, &mut header);
+//! assert_eq!(header[7] >> 4, 4); // an FME
+//! ```
 
 #![forbid(unsafe_code)]
+
+mod card;
+mod clock;
+mod config;
+mod csr;
+pub mod dfl;
+mod fault;
+mod fifo;
+mod fme;
+pub mod functions;
+pub mod payload;
+mod pci;
+mod pr;
+mod region;
+mod regions;
+mod stats;
+mod table;
+
+pub use card::{Card, FaultRefused, MANAGEMENT_DEVICE, PciFunction, Space, USER_DEVICE, VENDOR};
+pub use clock::{Clock, Hand};
+pub use config::{BadFifoDepth, BadRate, Config, FifoDepth, OnClose, REGIONS, Rate};
+pub use fault::{Fault, Kind, MAX_FAULTS, PrError, Stage, Times};
+pub use pci::CONFIG_SPACE;
+pub use regions::RegionId;
+pub use stats::{FunctionStats, RegionStats, Stats};
+pub use table::{Digest, Table, TableError, padded_digest};
