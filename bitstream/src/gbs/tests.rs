@@ -169,16 +169,18 @@ fn a_syntax_error_names_its_byte() {
 #[test]
 fn g1_huge_length_allocates_nothing() {
     // A length is compared with limit and file before anything is made from it.
-    for len in [u32::MAX, METADATA_MAX + 1, METADATA_MAX, 4096, 2] {
+    let refusal = |len: u32| {
         let mut bytes = file("{}");
         bytes[16..20].copy_from_slice(&len.to_le_bytes());
-        bytes.truncate(22);
-        let error = parse(&bytes).unwrap_err();
-        assert!(
-            ["metadata-length", "no-payload"].contains(&error.code()),
-            "{len}: {error}"
-        );
+        parse(&bytes).unwrap_err()
+    };
+    for len in [u32::MAX, 1 << 31, METADATA_MAX + 1] {
+        assert_eq!(refusal(len), ContainerError::MetadataTooLong { len });
     }
+    for len in [METADATA_MAX, 4097, 7] {
+        assert_eq!(refusal(len), ContainerError::MetadataBeyondFile { len, available: 6 });
+    }
+    assert_eq!(refusal(6), ContainerError::PayloadMissing { at: 26 });
 }
 
 #[test]
