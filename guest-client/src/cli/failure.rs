@@ -1,0 +1,193 @@
+//! Why the command ends without a result.
+//!
+//! Knows causes and how each is told, in text and in JSON.
+
+use std::io;
+use std::path::PathBuf;
+
+use protocol::message::{JobInfo, JobKey, JobResult};
+use protocol::status;
+
+use super::exit::Exit;
+use super::ui::{Form, Ui};
+use super::views::{Bad, Fault};
+use crate::error::Error;
+use crate::{refusal, text};
+
+/// Why the command ends without a result.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The library's error, and the job that it leaves behind, if one was asked for.
+    Client {
+        error: Error,
+        started: Option<JobKey>,
+    },
+    /// A job ended, and not well.
+    Job {
+        info: Box<JobInfo>,
+        result: JobResult,
+    },
+    /// Ctrl-C.
+    Interrupted { started: Option<JobKey> },
+    /// `--timeout` is over.
+    TooLong { started: Option<JobKey> },
+    /// The file to check is not well formed.
+    Malformed {
+        path: PathBuf,
+        code: &'static str,
+        what: String,
+        remedy: String,
+    },
+    /// A file of this machine could not be read or written.
+    File { path: PathBuf, source: io::Error },
+    /// Standard output is closed: whoever read it has seen enough.
+    Output(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Client {
+            error,
+            started: None,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl Failure {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Client { error, .. } => error.into(),
+            Self::Job { result, .. } => Exit::of(result.status, result.detail),
+            Self::Interrupted { .. } => Exit::Interrupted,
+            Self::TooLong { .. } => Exit::Timeout,
+            Self::Malformed { .. } | Self::File { .. } => Exit::Failed,
+            // `reconf list | head -1` is no failure.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
+            Self::Output(_) => Exit::Failed,
+        }
+    }
+
+    /// Tells it: JSON on standard output where that was asked for, and the
+    /// sentences on standard error in any case.
+    pub(crate) fn tell(self, ui: &mut Ui<'_>) -> io::Result<Exit> {
+        let exit = self.exit();
+        if matches!(self, Self::Output(_)) && exit == Exit::Ok {
+            return Ok(exit);
+        }
+        let fault = self.fault(exit);
+        ui.error(&fault.message, &fault.remedy)?;
+        if ui.form() == Form::Json {
+            let job = match &self {
+                Self::Job { info, .. } => Some(info.as_ref().into()),
+                _ => None,
+            };
+            ui.json(&Bad::new(fault, job))?;
+        }
+        Ok(exit)
+    }
+
+    fn fault(&self, exit: Exit) -> Fault {
+        let mut fault = Fault {
+            code: self.code(),
+            detail: "none",
+            message: self.message(),
+            remedy: self.remedy(),
+            exit: exit.code(),
+            job_key: self.job().map(|key| key.to_string()),
+            slots: Vec::new(),
+        };
+        match self {
+            Self::Client {
+                error: Error::Refused(reply),
+                ..
+            } => {
+                fault.detail = reply.detail.name();
+                fault.slots = reply.slots.iter().map(|slot| slot.0).collect();
+            }
+            Self::Job { result, .. } => fault.detail = result.detail.name(),
+            _ => {}
+        }
+        fault
+    }
+
+    /// The job that the reader will want to know of.
+    fn job(&self) -> Option<JobKey> {
+        match self {
+            Self::Client {
+                error: Error::Refused(reply),
+                ..
+            } => reply.job,
+            Self::Client {
+                error: Error::StillRunning { key, .. },
+                ..
+            } => Some(*key),
+            Self::Client { error, started } if error.is_unsure() => *started,
+            Self::Interrupted { started } | Self::TooLong { started } => *started,
+            Self::Job { info, .. } => Some(info.key),
+            _ => None,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Client { error, .. } => error.code(),
+            Self::Job { result, .. } => result.status.name(),
+            Self::Interrupted { .. } => "interrupted",
+            Self::TooLong { .. } => "timeout",
+            Self::Malformed { code, .. } => code,
+            Self::File { .. } => "file",
+            Self::Output(_) => "output",
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Client { error, .. } => error.to_string(),
+            Self::Job { info, result } => {
+                let image = info.image.as_deref().map(text::foreign);
+                let what = image.map_or(String::new(), |image| format!(" of {image}"));
+                format!(
+                    "the {}{what} for slot {} did not succeed: {}",
+                    text::kind(info.kind),
+                    info.slot.0,
+                    refusal::of_job(*result)
+                )
+            }
+            Self::Interrupted { started: Some(key) } => {
+                format!("interrupted; job {} goes on", key)
+            }
+            Self::Interrupted { started: None } => "interrupted".into(),
+            Self::TooLong { .. } => "the time given with --timeout is over".into(),
+            Self::Malformed { path, what, .. } => {
+                format!("{} is not well formed: {what}", path.display())
+            }
+            Self::File { path, source } => format!("{}: {source}", path.display()),
+            Self::Output(error) => format!("cannot write the result: {error}"),
+        }
+    }
+
+    fn remedy(&self) -> String {
+        match self {
+            Self::Client {
+                error,
+                started: Some(key),
+            } if error.is_unsure() => format!("The job may go on; look with `reconf job {}`.", key),
+            Self::Client { error, .. } => error.remedy(),
+            Self::Job { result, .. } => status::remedy(result.status, result.detail).into(),
+            Self::Interrupted { started: Some(key) } | Self::TooLong { started: Some(key) } => {
+                format!("Find it again with `reconf job {} --wait`.", key)
+            }
+            Self::TooLong { started: None } => "Give it more time with --timeout.".into(),
+            Self::Malformed { remedy, .. } => remedy.clone(),
+            Self::Interrupted { started: None } | Self::File { .. } | Self::Output(_) => {
+                String::new()
+            }
+        }
+    }
+}
