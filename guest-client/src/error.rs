@@ -183,10 +183,9 @@ impl Error {
                  before you ask again."
                     .into()
             }
-            Self::StillRunning { key, .. } => format!(
-                "The job goes on; find it again with `reconf job {} --wait`.",
-                key
-            ),
+            Self::StillRunning { key, .. } => {
+                format!("The job goes on; find it again with `reconf job {key} --wait`.")
+            }
             Self::Protocol(_) => {
                 "Guest and host may be of different versions; compare `reconf --version` with the \
                  host's."

@@ -40,7 +40,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) timeout: Option<Duration>,
 
-    /// When to use colour; NO_COLOR is respected
+    /// When to use colour; the variable `NO_COLOR` is respected
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
 

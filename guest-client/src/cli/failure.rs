@@ -14,23 +14,49 @@ use super::views::{Bad, Fault};
 use crate::error::Error;
 use crate::{refusal, text};
 
+/// Which job a command leaves behind when it ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Started {
+    /// None.
+    Nothing,
+    /// The host was asked for it and has not answered.
+    Asked(JobKey),
+    /// The host has it.
+    Accepted(JobKey),
+}
+
+impl Started {
+    fn key(self) -> Option<JobKey> {
+        match self {
+            Self::Nothing => None,
+            Self::Asked(key) | Self::Accepted(key) => Some(key),
+        }
+    }
+
+    /// What becomes of it, to follow upon what ended the command.
+    fn fate(self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Asked(key) => format!("; job {key} may have been started"),
+            Self::Accepted(key) => format!("; job {key} goes on"),
+        }
+    }
+}
+
 /// Why the command ends without a result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The library's error, and the job that it leaves behind, if one was asked for.
-    Client {
-        error: Error,
-        started: Option<JobKey>,
-    },
+    /// The library's error, and the job that it leaves behind.
+    Client { error: Error, started: Started },
     /// A job ended, and not well.
     Job {
         info: Box<JobInfo>,
         result: JobResult,
     },
     /// Ctrl-C.
-    Interrupted { started: Option<JobKey> },
+    Interrupted { started: Started },
     /// `--timeout` is over.
-    TooLong { started: Option<JobKey> },
+    TooLong { started: Started },
     /// The file to check is not well formed.
     Malformed {
         path: PathBuf,
@@ -48,7 +74,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Client {
             error,
-            started: None,
+            started: Started::Nothing,
         }
     }
 }
@@ -66,10 +92,9 @@ impl Failure {
             Self::Job { result, .. } => Exit::of(result.status, result.detail),
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::TooLong { .. } => Exit::Timeout,
-            Self::Malformed { .. } | Self::File { .. } => Exit::Failed,
-            // `reconf list | head -1` is no failure.
+            // `reconf list | head -1` is no failure: what was asked was done.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
-            Self::Output(_) => Exit::Failed,
+            Self::Malformed { .. } | Self::File { .. } | Self::Output(_) => Exit::Failed,
         }
     }
 
@@ -127,8 +152,8 @@ impl Failure {
                 error: Error::StillRunning { key, .. },
                 ..
             } => Some(*key),
-            Self::Client { error, started } if error.is_unsure() => *started,
-            Self::Interrupted { started } | Self::TooLong { started } => *started,
+            Self::Client { error, started } if error.is_unsure() => started.key(),
+            Self::Interrupted { started } | Self::TooLong { started } => started.key(),
             Self::Job { info, .. } => Some(info.key),
             _ => None,
         }
@@ -159,11 +184,10 @@ impl Failure {
                     refusal::of_job(*result)
                 )
             }
-            Self::Interrupted { started: Some(key) } => {
-                format!("interrupted; job {} goes on", key)
+            Self::Interrupted { started } => format!("interrupted{}", started.fate()),
+            Self::TooLong { started } => {
+                format!("the time given with --timeout is over{}", started.fate())
             }
-            Self::Interrupted { started: None } => "interrupted".into(),
-            Self::TooLong { .. } => "the time given with --timeout is over".into(),
             Self::Malformed { path, what, .. } => {
                 format!("{} is not well formed: {what}", path.display())
             }
@@ -174,20 +198,19 @@ impl Failure {
 
     fn remedy(&self) -> String {
         match self {
-            Self::Client {
-                error,
-                started: Some(key),
-            } if error.is_unsure() => format!("The job may go on; look with `reconf job {}`.", key),
-            Self::Client { error, .. } => error.remedy(),
+            Self::Client { error, started } => match started.key() {
+                Some(key) if error.is_unsure() => {
+                    format!("The job may go on; look with `reconf job {key}`.")
+                }
+                _ => error.remedy(),
+            },
             Self::Job { result, .. } => status::remedy(result.status, result.detail).into(),
-            Self::Interrupted { started: Some(key) } | Self::TooLong { started: Some(key) } => {
-                format!("Find it again with `reconf job {} --wait`.", key)
-            }
-            Self::TooLong { started: None } => "Give it more time with --timeout.".into(),
+            Self::Interrupted { started } | Self::TooLong { started } => match started.key() {
+                Some(key) => format!("Find it again with `reconf job {key} --wait`."),
+                None => String::new(),
+            },
             Self::Malformed { remedy, .. } => remedy.clone(),
-            Self::Interrupted { started: None } | Self::File { .. } | Self::Output(_) => {
-                String::new()
-            }
+            Self::File { .. } | Self::Output(_) => String::new(),
         }
     }
 }

@@ -6,7 +6,7 @@ use protocol::message::{Clear, JobInfo, JobKey, JobKind, JobResult, Load, SlotIn
 use protocol::status::Status;
 
 use super::args::{ClearArgs, JobArgs, LoadArgs, NewJob, Stay};
-use super::failure::Failure;
+use super::failure::{Failure, Started};
 use super::progress::Follow;
 use super::ui::{Form, Ink, Ui};
 use super::views::{Fine, JobView};
@@ -26,6 +26,7 @@ pub(super) async fn load(ui: &mut Ui<'_>, host: &Host<'_>, args: &LoadArgs) -> O
             force: args.force,
         })
         .await?;
+    host.started.set(Started::Accepted(key));
     follow(ui, &client, accepted, args.job.stay()).await
 }
 
@@ -38,13 +39,14 @@ pub(super) async fn clear(ui: &mut Ui<'_>, host: &Host<'_>, args: &ClearArgs) ->
             slot: args.slot.slot,
         })
         .await?;
+    host.started.set(Started::Accepted(key));
     follow(ui, &client, accepted, args.job.stay()).await
 }
 
 pub(super) async fn job(ui: &mut Ui<'_>, host: &Host<'_>, args: &JobArgs) -> Outcome {
     let client = host.connect().await?;
     let info = client.job(args.key).await?;
-    host.started.set(Some(args.key));
+    host.started.set(Started::Accepted(args.key));
     follow(
         ui,
         &client,
@@ -72,7 +74,7 @@ fn start(host: &Host<'_>, job: &NewJob) -> Result<JobKey, Failure> {
         Some(key) => key,
         None => random::job_key()?,
     };
-    host.started.set(Some(key));
+    host.started.set(Started::Asked(key));
     Ok(key)
 }
 
@@ -80,16 +82,8 @@ fn start(host: &Host<'_>, job: &NewJob) -> Result<JobKey, Failure> {
 async fn follow(ui: &mut Ui<'_>, client: &Client, info: JobInfo, stay: Stay) -> Outcome {
     let info = if info.stage != Stage::Done && stay == Stay::Wait {
         let mut follow = Follow::new(ui.progress());
-        let mut failed = Ok(());
-        let ended = client
-            .wait(info.key, |info| {
-                if failed.is_ok() {
-                    failed = follow.show(ui, info);
-                }
-            })
-            .await;
+        let ended = client.wait(info.key, |info| follow.show(ui, info)).await;
         follow.end();
-        failed?;
         ended?
     } else {
         info

@@ -22,7 +22,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use protocol::message::JobKey;
 
 use crate::channel::Places;
 use crate::client::Client;
@@ -31,7 +30,7 @@ use crate::error::Error;
 
 use args::{Cli, Command, Global};
 use exit::Exit;
-use failure::Failure;
+use failure::{Failure, Started};
 use ui::Ui;
 
 /// How a command ends.
@@ -71,7 +70,7 @@ struct Host<'a> {
     config: Config,
     /// The job that was asked for, from then on: whoever interrupts the command
     /// is told how to find it again.
-    started: &'a Cell<Option<JobKey>>,
+    started: &'a Cell<Started>,
 }
 
 impl Host<'_> {
@@ -90,7 +89,7 @@ fn ask_host(ui: &mut Ui<'_>, global: &Global, command: &Command) -> Outcome {
         .enable_all()
         .build()
         .map_err(Error::Runtime)?;
-    let started = Cell::new(None);
+    let started = Cell::new(Started::Nothing);
     let host = Host {
         global,
         config: patience(global.timeout),

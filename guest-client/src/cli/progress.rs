@@ -30,15 +30,22 @@ impl Follow {
         }
     }
 
-    pub(crate) fn show(&mut self, ui: &mut Ui<'_>, info: &JobInfo) -> io::Result<()> {
+    /// Shows one piece of news. Where it cannot be written, no more is: the job
+    /// is what matters, and its end is still waited for and reported.
+    pub(crate) fn show(&mut self, ui: &mut Ui<'_>, info: &JobInfo) {
+        if self.write(ui, info).is_err() {
+            self.manner = Progress::None;
+        }
+    }
+
+    fn write(&mut self, ui: &mut Ui<'_>, info: &JobInfo) -> io::Result<()> {
         let entered = self.stage.replace(info.stage) != Some(info.stage);
         match self.manner {
-            Progress::None => {}
             Progress::Json => ui.json(&views::Progress {
                 progress: info.into(),
             })?,
             Progress::Lines if entered && info.stage != Stage::Done => ui.hint(&line(info))?,
-            Progress::Lines => {}
+            Progress::Lines | Progress::None => {}
             Progress::Bar => self.draw(info, entered),
         }
         Ok(())

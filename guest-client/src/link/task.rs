@@ -1,4 +1,4 @@
-//! The client's own task: sole owner of the stream and the session.
+//! Sole owner of the stream and the session.
 //!
 //! Knows sessions, requests and replies: which reply belongs to which request,
 //! and which events to which watch. Must not know what a request is for, nor
@@ -6,83 +6,23 @@
 //! answered with `stale` was certainly not done.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::{io, result};
 
 use protocol::message::{Event, Ping, Slot, Watch as WatchRequest};
 use protocol::status::{Detail, Status};
-use protocol::{Frame, GuestStep, Reply, ReplyError, Request};
-use tokio::sync::{mpsc, oneshot};
+use protocol::{GuestStep, Reply, ReplyError, Request};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
+use super::{Ask, later, unexpected};
 use crate::channel::Opener;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::line::{Line, Session};
 use crate::random;
-use crate::watch::{QUEUED_AT_MOST, Watch};
+use crate::watch::QUEUED_AT_MOST;
 
-/// Requests that wait for their turn at most; who comes then waits to ask.
-const ASKS_AT_MOST: usize = 32;
-
-/// The handle of the task. It ends with its last handle.
-#[derive(Debug, Clone)]
-pub(crate) struct Link {
-    asks: mpsc::Sender<Ask>,
-}
-
-enum Ask {
-    Slots(oneshot::Sender<Result<Vec<Slot>>>),
-    Request(Request, oneshot::Sender<Result<Reply>>),
-    Watch(
-        WatchRequest,
-        oneshot::Sender<Result<(Vec<Slot>, mpsc::Receiver<Event>)>>,
-    ),
-}
-
-impl Link {
-    /// Starts the task on the current runtime. It does nothing until asked.
-    pub(crate) fn spawn(opener: Opener, config: Config) -> Self {
-        let (asks, inbox) = mpsc::channel(ASKS_AT_MOST);
-        let task = Task {
-            opener,
-            config,
-            line: None,
-            session: None,
-            watches: HashMap::new(),
-            heard: Instant::now(),
-        };
-        drop(tokio::spawn(task.run(inbox)));
-        Self { asks }
-    }
-
-    /// The slots that the host named when it opened the session; opens one if
-    /// none is open.
-    pub(crate) async fn slots(&self) -> Result<Vec<Slot>> {
-        self.ask(Ask::Slots).await
-    }
-
-    /// Sends a request and waits for its reply.
-    pub(crate) async fn request(&self, request: Request) -> Result<Reply> {
-        self.ask(|answer| Ask::Request(request, answer)).await
-    }
-
-    /// Begins a watch.
-    pub(crate) async fn watch(&self, request: WatchRequest) -> Result<Watch> {
-        let (slots, events) = self.ask(|answer| Ask::Watch(request, answer)).await?;
-        Ok(Watch::new(slots, events, self.clone()))
-    }
-
-    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<Result<T>>) -> Ask) -> Result<T> {
-        let (answer, answered) = oneshot::channel();
-        self.asks
-            .send(ask(answer))
-            .await
-            .map_err(|_ended| Error::ShutDown)?;
-        answered.await.map_err(|_ended| Error::ShutDown)?
-    }
-}
-
-struct Task {
+pub(super) struct Task {
     opener: Opener,
     config: Config,
     line: Option<Line>,
@@ -97,13 +37,26 @@ struct Task {
 enum Wake {
     Asked(Option<Ask>),
     /// A frame came, or the stream ended.
-    Heard(std::io::Result<Incoming>),
+    Heard(io::Result<Incoming>),
     /// Somebody watches, and nothing was heard for a while.
     Silence,
 }
 
 impl Task {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Ask>) {
+    /// A task that has opened nothing yet.
+    pub(super) fn new(opener: Opener, config: Config) -> Self {
+        Self {
+            opener,
+            config,
+            line: None,
+            session: None,
+            watches: HashMap::new(),
+            heard: Instant::now(),
+        }
+    }
+
+    /// Serves until the last handle is gone.
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Ask>) {
         loop {
             let watched = self.session.is_some() && !self.watches.is_empty();
             let silence = sleep_until(later(self.heard, self.config.keepalive));
@@ -220,10 +173,10 @@ impl Task {
         &mut self,
         frame: &[u8],
         sequence: u32,
-    ) -> std::io::Result<std::result::Result<Reply, ReplyError>> {
+    ) -> io::Result<result::Result<Reply, ReplyError>> {
         match &mut self.line {
             Some(line) => line.send(frame).await?,
-            None => return Err(std::io::ErrorKind::NotConnected.into()),
+            None => return Err(io::ErrorKind::NotConnected.into()),
         }
         loop {
             let incoming = hear(self.line.as_mut().zip(self.session.as_mut())).await?;
@@ -311,17 +264,17 @@ impl Task {
 /// A frame of the session.
 struct Incoming {
     sequence: u32,
-    reply: std::result::Result<Reply, ReplyError>,
+    reply: result::Result<Reply, ReplyError>,
 }
 
 /// The next frame of the session; waits for ever where there is none. Frames of
 /// other sessions and processes are dropped.
-async fn hear(open: Option<(&mut Line, &mut Session)>) -> std::io::Result<Incoming> {
+async fn hear(open: Option<(&mut Line, &mut Session)>) -> io::Result<Incoming> {
     let Some((line, session)) = open else {
         return std::future::pending().await;
     };
     let handshake = &mut session.handshake;
-    line.next(|frame: &Frame<'_>| match handshake.on_frame(frame) {
+    line.next(|frame| match handshake.on_frame(frame) {
         GuestStep::Reply(_) => Some(Incoming {
             sequence: frame.header.sequence,
             reply: Reply::from_frame(frame),
@@ -350,18 +303,4 @@ fn lost(request: &'static str, why: &str) -> Error {
         request,
         why: why.to_owned(),
     }
-}
-
-/// A reply of another kind than the request's.
-pub(crate) fn unexpected(reply: &Reply) -> Error {
-    Error::Protocol(format!("the reply is a {}", reply.kind()))
-}
-
-/// An instant from now on. A duration beyond the clock's range is as good as a
-/// very long one.
-pub(crate) fn later(from: Instant, after: Duration) -> Instant {
-    const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-    from.checked_add(after)
-        .or_else(|| from.checked_add(A_YEAR))
-        .unwrap_or(from)
 }
