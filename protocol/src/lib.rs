@@ -11,11 +11,14 @@
 
 mod codec;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod handshake;
 pub mod header;
 pub mod kind;
 pub mod message;
 pub mod name;
+mod opening;
 pub mod reply;
 pub mod request;
 pub mod scanner;
@@ -23,10 +26,14 @@ pub mod status;
 
 pub use codec::{Body, DecodeError, EncodeError};
 pub use frame::{Frame, decode, encode};
-pub use handshake::{Fresh, GuestHandshake, GuestStep, HostHandshake, HostStep, Session};
+pub use handshake::{
+    Fresh, GuestHandshake, GuestStep, HostHandshake, HostStep, Nonce, SequenceCheck,
+    SequenceSource, Session, SessionId,
+};
 pub use header::{Blame, FrameError, HEADER_LEN, Header};
 pub use kind::{Kind, Traffic};
 pub use name::{ImageName, NameError};
 pub use reply::{Reply, ReplyError};
 pub use request::{Request, RequestError};
-pub use scanner::{PendingPart, Scanned, Scanner};
+pub use scanner::{Opening, PendingPart, Scanned, Scanner};
+pub use status::{Detail, Status};

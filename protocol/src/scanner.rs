@@ -19,47 +19,10 @@
 //! was not checked.
 
 use crate::frame::Frame;
-use crate::header::{FrameError, HEADER_LEN, Header, MAGIC};
-use crate::kind::{Kind, MAX_CONTROL_BODY, Traffic};
-
-/// Which frame opens a session for this receiver, and so ends a dead body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
-    /// At the host.
-    Hello,
-    /// At the guest.
-    Welcome,
-}
-
-impl Opening {
-    const fn kind(self) -> Kind {
-        match self {
-            Self::Hello => Kind::HELLO,
-            Self::Welcome => Kind::WELCOME,
-        }
-    }
-
-    /// Bytes of the whole frame: the nonces and the minor version have a fixed
-    /// size.
-    const fn frame_len(self) -> usize {
-        match self {
-            Self::Hello => HEADER_LEN + 16 + 2,
-            Self::Welcome => HEADER_LEN + 16 + 16 + 2,
-        }
-    }
-
-    /// Whether a whole opening frame stands at the beginning of these bytes.
-    fn stands_in(self, bytes: &[u8]) -> bool {
-        let Some((frame, _)) = bytes.split_at_checked(self.frame_len()) else {
-            return false;
-        };
-        let Some((head, body)) = frame.split_first_chunk() else {
-            return false;
-        };
-        Header::parse(head, Traffic::Control)
-            .is_ok_and(|h| h.kind == self.kind() && h.session == 0 && h.matches(body))
-    }
-}
+use crate::header::{FrameError, HEADER_LEN, Header};
+use crate::kind::{MAX_CONTROL_BODY, Traffic};
+pub use crate::opening::Opening;
+use crate::opening::find_magic;
 
 /// What the scanner came upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -340,32 +303,4 @@ impl Scanner {
         self.buf.extend_from_slice(taken);
         *input = rest;
     }
-}
-
-/// Where, from `from` on, the magic stands, or where a part of it stands at
-/// the end; else the length.
-fn find_magic(bytes: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while let Some(rest) = bytes.get(at..) {
-        let Some(four) = rest.first_chunk::<4>() else {
-            // A beginning of the magic, cut off by the end of what is here.
-            if MAGIC.starts_with(rest) {
-                return at;
-            }
-            at = at.saturating_add(1);
-            continue;
-        };
-        if *four == MAGIC {
-            return at;
-        }
-        // The four letters differ, so the last of these four bytes tells how
-        // far the next possible beginning is.
-        at = at.saturating_add(match four[3] {
-            b'R' => 3,
-            b'C' => 2,
-            b'N' => 1,
-            _ => 4,
-        });
-    }
-    bytes.len()
 }

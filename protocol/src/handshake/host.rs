@@ -131,7 +131,7 @@ impl HostHandshake {
         if self.session().is_some_and(|old| old.id == id) {
             // Whatever the generator does: no session is taken for the one
             // before it.
-            id = SessionId::new(random.wrapping_add(1)).unwrap_or(SessionId::MIN);
+            id = SessionId::new(id.get().wrapping_add(1)).unwrap_or(SessionId::MIN);
         }
         let session = Session {
             id,

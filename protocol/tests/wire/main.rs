@@ -1,0 +1,19 @@
+//! What goes over the wire, tried from outside.
+
+// `cfg(test)` tells clippy that helpers in here may panic like tests.
+#[cfg(test)]
+mod arbitrary;
+#[cfg(test)]
+mod handshake;
+#[cfg(test)]
+mod interleaving;
+#[cfg(test)]
+mod make;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod names;
+#[cfg(test)]
+mod resync;
+#[cfg(test)]
+mod scanner;
