@@ -9,7 +9,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self as sys, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +42,14 @@ pub enum FileError {
     /// Others than its owner may write it.
     #[error("{path}: group or others may write it (mode {mode:04o}); run: chmod go-w {path}", path = path.display())]
     UnsafePermissions {
+        /// Which file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A secret that others than its owner may read.
+    #[error("{path}: group or others may read this secret (mode {mode:04o}); run: chmod go= {path}", path = path.display())]
+    Exposed {
         /// Which file.
         path: PathBuf,
         /// Its permission bits.
@@ -86,6 +97,7 @@ impl From<FileError> for io::Error {
             FileError::TooLarge { .. } => io::ErrorKind::FileTooLarge,
             FileError::Unsafe { .. }
             | FileError::UnsafePermissions { .. }
+            | FileError::Exposed { .. }
             | FileError::UnsafeOwner { .. } => io::ErrorKind::InvalidInput,
         };
         Self::new(kind, error)
@@ -110,21 +122,38 @@ pub fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>, FileError> {
 /// See [`FileError`].
 pub fn read_trusted(path: &Path, max: u64) -> Result<Vec<u8>, FileError> {
     let (file, stat) = open_plain(path)?;
+    check_owner(path, &stat)?;
+    read_all(file, path, max)
+}
+
+/// Reads a secret: as [`read_trusted`], and only where nobody but its owner may read it.
+///
+/// # Errors
+/// See [`FileError`].
+pub fn read_secret(path: &Path, max: u64) -> Result<Vec<u8>, FileError> {
+    let (file, stat) = open_plain(path)?;
+    check_owner(path, &stat)?;
+    let mode = stat.st_mode & 0o7777;
+    if mode & 0o077 != 0 {
+        let path = path.to_path_buf();
+        return Err(FileError::Exposed { path, mode });
+    }
+    read_all(file, path, max)
+}
+
+/// Root's or our own, and nobody else may write it.
+fn check_owner(path: &Path, stat: &sys::Stat) -> Result<(), FileError> {
     let mode = stat.st_mode & 0o7777;
     if mode & 0o022 != 0 {
-        return Err(FileError::UnsafePermissions {
-            path: path.to_path_buf(),
-            mode,
-        });
+        let path = path.to_path_buf();
+        return Err(FileError::UnsafePermissions { path, mode });
     }
     let owner = stat.st_uid;
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-        return Err(FileError::UnsafeOwner {
-            path: path.to_path_buf(),
-            owner,
-        });
+        let path = path.to_path_buf();
+        return Err(FileError::UnsafeOwner { path, owner });
     }
-    read_all(file, path, max)
+    Ok(())
 }
 
 /// Opens the plain file `relative` below `directory`, with no symbolic link on the way.
@@ -173,12 +202,12 @@ fn open_plain(path: &Path) -> Result<(File, sys::Stat), FileError> {
     check_plain(path, fd)
 }
 
-fn refuse_link(path: &Path, errno: rustix::io::Errno) -> FileError {
+fn refuse_link(path: &Path, errno: Errno) -> FileError {
     let what = match errno {
-        rustix::io::Errno::LOOP => "a symbolic link",
+        Errno::LOOP => "a symbolic link",
         // A component of the way is a link or a file; or the file is a socket.
-        rustix::io::Errno::NOTDIR => "below a link or a file",
-        rustix::io::Errno::NXIO => "a socket",
+        Errno::NOTDIR => "below a link or a file",
+        Errno::NXIO => "a socket",
         _ => return FileError::io(path, errno),
     };
     FileError::Unsafe {
@@ -187,7 +216,7 @@ fn refuse_link(path: &Path, errno: rustix::io::Errno) -> FileError {
     }
 }
 
-fn check_plain(path: &Path, fd: rustix::fd::OwnedFd) -> Result<(File, sys::Stat), FileError> {
+fn check_plain(path: &Path, fd: OwnedFd) -> Result<(File, sys::Stat), FileError> {
     let stat = sys::fstat(&fd).map_err(|errno| FileError::io(path, errno))?;
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_nlink <= 1 => return Ok((File::from(fd), stat)),
@@ -242,6 +271,8 @@ impl Readers {
 
 /// Replaces `path` by `bytes`: afterwards, also after a power cut, the old or the new
 /// content is there, whole. Writers of the same file at the same time do no harm: one wins.
+/// What root writes into somebody's directory is theirs: an operator's command leaves no
+/// file behind that its service cannot replace.
 ///
 /// # Errors
 /// The system's; `path` is then as it was.
@@ -264,10 +295,7 @@ fn write_then_rename(
     how: RenameFlags,
 ) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent_of(path);
     let opened = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = sys::openat(CWD, parent, opened, Mode::empty())?;
 
@@ -287,6 +315,7 @@ fn write_then_rename(
             Mode::from_raw_mode(0o600),
         )?);
         file.write_all(bytes)?;
+        give_to_owner_of(&directory, &file)?;
         // The umask has no say.
         sys::fchmod(&file, readers.mode())?;
         file.sync_all()?;
@@ -302,16 +331,49 @@ fn write_then_rename(
     Ok(sys::fsync(&directory)?)
 }
 
-/// Makes `path` and what is missing above it, with mode 0750.
+/// Where root works in a directory that is somebody's, what it made there is theirs. On
+/// open descriptors: a path could be swapped between making and giving.
+fn give_to_owner_of(directory: impl AsFd, made: impl AsFd) -> io::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let owner = sys::fstat(directory)?;
+    let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+    Ok(sys::fchown(made, Some(uid), Some(gid))?)
+}
+
+/// Makes the directory `path` and what is missing above it, with mode 0750. What root makes
+/// in somebody's directory is theirs.
 ///
 /// # Errors
-/// The system's.
+/// The system's; [`io::ErrorKind::NotADirectory`] where a link or a file is in the way.
 pub fn create_directories(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o750)
-        .create(path)
+    if path.is_dir() {
+        return Ok(());
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    let parent = parent_of(path);
+    create_directories(parent)?;
+    let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let above = sys::openat(CWD, parent, open, Mode::empty())?;
+    match sys::mkdirat(&above, name, Mode::from_raw_mode(0o750)) {
+        Ok(()) => {}
+        // Somebody else was faster.
+        Err(Errno::EXIST) if path.is_dir() => return Ok(()),
+        Err(Errno::EXIST) => return Err(io::ErrorKind::NotADirectory.into()),
+        Err(errno) => return Err(errno.into()),
+    }
+    let made = sys::openat(&above, name, open | OFlags::NOFOLLOW, Mode::empty())?;
+    give_to_owner_of(&above, &made)?;
+    Ok(sys::fsync(&above)?)
+}
+
+/// The directory in which `path` lies; the working directory for a mere name.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 #[cfg(test)]

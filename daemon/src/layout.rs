@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use policy::files::Host;
 use uuid::Uuid;
 
 use crate::hex;
@@ -24,6 +25,17 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// The places that `host`, read from `host_file`, names.
+    #[must_use]
+    pub fn of(host: &Host, host_file: &Path) -> Self {
+        Self {
+            state_dir: host.state_dir.clone(),
+            run_dir: host.run_dir.clone(),
+            repository: host.repository.clone(),
+            etc: host_file.parent().unwrap_or(Path::new("")).to_path_buf(),
+        }
+    }
+
     /// The enrolled root: whose signatures this host believes.
     #[must_use]
     pub fn root_file(&self) -> PathBuf {
@@ -128,12 +140,6 @@ impl Layout {
     pub fn targets(&self) -> PathBuf {
         self.repository.join("targets")
     }
-
-    /// `path` as written in `host.toml`: relative ones start at its directory.
-    #[must_use]
-    pub fn beside_host_file(&self, path: &Path) -> PathBuf {
-        self.etc.join(path)
-    }
 }
 
 /// Longest part of a card's path that its file name repeats, in bytes: socket paths are short.
@@ -196,19 +202,6 @@ mod tests {
         assert_eq!(
             layout().vm_channel(vm),
             Path::new("/run/reconf/vm/12345678-9abc-4def-8123-456789abcdef/org.reconf.0")
-        );
-    }
-
-    #[test]
-    fn relative_paths_start_beside_the_host_file_and_absolute_ones_stay() {
-        let layout = layout();
-        assert_eq!(
-            layout.beside_host_file(Path::new("shells/a.toml")),
-            Path::new("/etc/reconf/shells/a.toml")
-        );
-        assert_eq!(
-            layout.beside_host_file(Path::new("/srv/a.toml")),
-            Path::new("/srv/a.toml")
         );
     }
 

@@ -224,3 +224,56 @@ fn many_writers_at_once_leave_one_whole_file() {
     assert_eq!(bytes.len(), 5000);
     assert!(bytes.windows(2).all(|pair| pair[0] == pair[1]));
 }
+
+#[test]
+fn a_secret_is_read_only_where_nobody_else_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key");
+    std::fs::write(&path, b"x").unwrap();
+    for (bits, fine) in [
+        (0o600, true),
+        (0o400, true),
+        (0o640, false),
+        (0o604, false),
+        (0o644, false),
+    ] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(bits)).unwrap();
+        match read_secret(&path, 10) {
+            Ok(_) => assert!(fine, "{bits:o}"),
+            Err(FileError::Exposed { mode, .. }) => assert!(!fine && mode == bits, "{bits:o}"),
+            Err(error) => panic!("{bits:o}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn directories_are_made_down_to_the_last_and_may_be_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a/b/c");
+    create_directories(&path).unwrap();
+    create_directories(&path).unwrap();
+    assert_eq!(mode(&path), 0o750);
+    std::fs::write(dir.path().join("file"), b"").unwrap();
+    create_directories(&dir.path().join("file/x")).unwrap_err();
+    create_directories(&dir.path().join("file")).unwrap_err();
+    symlink("/nowhere", dir.path().join("dangling")).unwrap();
+    create_directories(&dir.path().join("dangling")).unwrap_err();
+}
+
+#[test]
+fn what_root_makes_in_a_services_directory_is_the_services() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let theirs = dir.path().join("reconfd");
+    std::fs::create_dir(&theirs).unwrap();
+    if std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534)).is_err() {
+        eprintln!("SKIPPED: only root can give a directory away");
+        return;
+    }
+    create_directories(&theirs.join("new/deep")).unwrap();
+    write_atomic(&theirs.join("new/deep/floor.json"), b"x", Readers::Owner).unwrap();
+    for path in ["new", "new/deep", "new/deep/floor.json"] {
+        let owner = std::fs::metadata(theirs.join(path)).unwrap();
+        assert_eq!((owner.uid(), owner.gid()), (65_534, 65_534), "{path}");
+    }
+}
