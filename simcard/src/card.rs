@@ -295,9 +295,10 @@ impl Card {
         self.config.serial
     }
 
-    pub(crate) fn regions(&mut self) -> &Regions {
+    /// The regions, with all that time has brought.
+    pub(crate) fn settled_regions(&mut self) -> &mut Regions {
         self.settle();
-        &self.regions
+        &mut self.regions
     }
 
     /// The function's configuration space, and whether a client holds it.

@@ -20,8 +20,10 @@
 #![forbid(unsafe_code)]
 
 mod card;
+pub mod cli;
 mod clock;
 mod config;
+pub mod control;
 mod csr;
 pub mod dfl;
 mod fault;
@@ -33,8 +35,14 @@ mod pci;
 mod pr;
 mod region;
 mod regions;
+mod serve;
+mod state;
 mod stats;
 mod table;
+mod vfio_user;
+
+#[cfg(test)]
+mod tests;
 
 pub use card::{Card, FaultRefused, MANAGEMENT_DEVICE, PciFunction, Space, USER_DEVICE, VENDOR};
 pub use clock::{Clock, Hand};
@@ -42,5 +50,7 @@ pub use config::{BadFifoDepth, BadRate, Config, FifoDepth, OnClose, REGIONS, Rat
 pub use fault::{Fault, Kind, MAX_FAULTS, PrError, Stage, Times};
 pub use pci::CONFIG_SPACE;
 pub use regions::RegionId;
+pub use serve::{Handle, ServeError, Sockets, serve};
+pub use state::{AccessState, FunctionState, RegionState, State};
 pub use stats::{FunctionStats, RegionStats, Stats};
 pub use table::{Digest, Table, TableError, padded_digest};

@@ -159,11 +159,6 @@ impl Engine {
         self.fault |= bits & ERR_BITS != 0;
     }
 
-    /// The region at work.
-    pub(crate) fn working_on(&self) -> Option<u8> {
-        self.run.as_ref().map(|run| run.region)
-    }
-
     /// Does what would have happened up to now.
     pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
         self.fifo.settle(around.now);
