@@ -11,10 +11,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod decide;
 pub mod files;
 mod hex;
 pub mod ids;
+pub mod publish;
 pub mod time;
+pub mod trust;
 
 #[doc(hidden)]
 pub mod fuzz;

@@ -335,7 +335,8 @@ proptest! {
     fn p10_no_mutation_makes_a_parser_panic(
         at in any::<proptest::sample::Index>(), byte in any::<u8>(), cut in any::<proptest::sample::Index>()
     ) {
-        let parsers: [(&str, fn(&[u8])); 3] =
+        type Parser = fn(&[u8]);
+        let parsers: [(&str, Parser); 3] =
             [(HOST, fuzz::host_toml), (SHELL, fuzz::shell_toml), (GRANTS, fuzz::grants_toml)];
         for (sample, parser) in parsers {
             let mut bytes = sample.as_bytes().to_vec();

@@ -1,6 +1,7 @@
 //! Where a card or one of its functions is reached.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{IdError, IdKind, text_form};
 
@@ -63,7 +64,7 @@ impl fmt::Display for PciAddress {
 /// The path of a vfio-user server's socket: absolute, with nothing in it that
 /// would give one socket two spellings, short enough for a socket address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SocketPath(String);
+pub struct SocketPath(Arc<str>);
 
 impl SocketPath {
     /// Longest path, in bytes: what fits in a Unix socket's address.
@@ -77,7 +78,7 @@ impl SocketPath {
         let fits = text.len() <= SocketPath::MAX
             && rest.split('/').all(part)
             && !text.chars().any(|c| c.is_control() || c.is_whitespace());
-        fits.then(|| SocketPath(text.to_owned()))
+        fits.then(|| SocketPath(text.into()))
     }
 
     /// The path.

@@ -1,6 +1,7 @@
 //! What images are called, and what a request or a grant calls them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::text::{Case, is_word};
 use super::{Digest, IdError, IdKind, Publisher, Version, text_form};
@@ -10,7 +11,7 @@ use super::{Digest, IdError, IdKind, Publisher, Version, text_form};
 pub struct ImageTitle {
     /// Who signs it.
     pub publisher: Publisher,
-    name: String,
+    name: Arc<str>,
 }
 
 impl ImageTitle {
@@ -19,7 +20,7 @@ impl ImageTitle {
         let publisher = Publisher::parse(publisher).ok()?;
         is_word(name, 64, Case::Lower, b"._-").then(|| ImageTitle {
             publisher,
-            name: name.to_owned(),
+            name: name.into(),
         })
     }
 

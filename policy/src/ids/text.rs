@@ -1,6 +1,7 @@
 //! Names that are plain words: regions, tenants, roles, families, paths.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{IdError, IdKind, text_form};
 
@@ -30,7 +31,7 @@ macro_rules! word {
     ($(#[$doc:meta])* $name:ident, $kind:expr, $max:expr, $case:expr, $extra:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Reads the name.
@@ -40,7 +41,7 @@ macro_rules! word {
             /// [`IdError`] where the text does not follow the grammar.
             pub fn parse(text: &str) -> Result<Self, IdError> {
                 if is_word(text, $max, $case, $extra) {
-                    Ok(Self(text.to_owned()))
+                    Ok(Self(text.into()))
                 } else {
                     Err(IdError::new($kind, text))
                 }
@@ -188,7 +189,7 @@ text_form!(RolePattern);
 
 /// Where a bitstream lies in the repository: relative, below its `targets` folder.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TargetPath(String);
+pub struct TargetPath(Arc<str>);
 
 impl TargetPath {
     /// Longest path, in bytes.
@@ -204,7 +205,7 @@ impl TargetPath {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._+/-".contains(&byte);
         let part = |part: &str| !part.is_empty() && !part.starts_with('.');
         if text.len() <= TargetPath::MAX && text.bytes().all(allowed) && text.split('/').all(part) {
-            Ok(TargetPath(text.to_owned()))
+            Ok(TargetPath(text.into()))
         } else {
             Err(IdError::new(IdKind::TargetPath, text))
         }

@@ -14,12 +14,13 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use super::{IdError, IdKind, text_form};
 
 /// The version of an image: `[A-Za-z0-9._-]{1,64}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Version(String);
+pub struct Version(Arc<str>);
 
 impl Version {
     /// Reads a version.
@@ -30,7 +31,7 @@ impl Version {
     pub fn parse(text: &str) -> Result<Version, IdError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if (1..=64).contains(&text.len()) && text.bytes().all(allowed) {
-            Ok(Version(text.to_owned()))
+            Ok(Version(text.into()))
         } else {
             Err(IdError::new(IdKind::Version, text))
         }
