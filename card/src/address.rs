@@ -159,7 +159,11 @@ mod tests {
 
     #[test]
     fn addresses_are_read_back_as_written() {
-        for text in ["pci:0000:3b:00.0", "pci:10000:ff:1f.7", "vfio-user:/run/card0.sock"] {
+        for text in [
+            "pci:0000:3b:00.0",
+            "pci:10000:ff:1f.7",
+            "vfio-user:/run/card0.sock",
+        ] {
             assert_eq!(text.parse::<CardAddress>().unwrap().to_string(), text);
         }
     }

@@ -1,21 +1,19 @@
-//! Device feature lists.
-use std::time::Duration;
-/// How long the engine waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waits {
-    /// For a port to acknowledge a reset.
-    pub port: Duration,
-    /// For anything of the PR engine, each time; at most 8 s.
-    pub engine: Duration,
-}
-impl Default for Waits {
-    fn default() -> Self {
-        Self { port: Duration::from_secs(1), engine: Duration::from_secs(8) }
-    }
-}
-/// Why a card's feature list is not believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WalkError {}
-/// What a card lacks to be programmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotProgrammable {}
+//! Device feature lists (DFL): how Intel's and OFS's cards tell what they have,
+//! and the engine that programs through the PR feature found there.
+//!
+//! It knows register maps. Facts and sequences come from the public drivers
+//! and guides, and from traces of the vendor's own RTL.
+
+mod engine;
+mod features;
+mod gate;
+mod header;
+mod loader;
+mod registers;
+mod topology;
+mod walk;
+
+pub use engine::{DflEngine, Waits};
+pub use features::{Feature, Parameter};
+pub use topology::{AccessSwitch, Afu, NotProgrammable, Port, PrFeature, Topology};
+pub use walk::{Place, WalkError, walk};

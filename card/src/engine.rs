@@ -224,7 +224,10 @@ mod tests {
     fn a_budget_grows_with_the_size_and_never_overflows() {
         let base = Duration::from_secs(2);
         assert_eq!(load_budget(0, base, 1_000_000), base);
-        assert_eq!(load_budget(2_500_000, base, 1_000_000), Duration::from_millis(4500));
+        assert_eq!(
+            load_budget(2_500_000, base, 1_000_000),
+            Duration::from_millis(4500)
+        );
         assert_eq!(load_budget(10, base, 0), Duration::from_secs(12));
         assert!(load_budget(u64::MAX, Duration::MAX, 1) == Duration::MAX);
         assert!(load_budget(u64::MAX, base, u64::MAX) == Duration::from_secs(3));

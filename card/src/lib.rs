@@ -32,10 +32,7 @@ pub mod fuzz;
 pub mod journal;
 mod open;
 pub mod pci;
-#[expect(
-    unsafe_code,
-    reason = "memory maps; every block says why it is sound"
-)]
+#[expect(unsafe_code, reason = "memory maps; every block says why it is sound")]
 mod raw;
 pub mod sealed;
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::address::CardAddress;
 use crate::clock::{Clock, SystemClock};
 use crate::device::DeviceError;
-use crate::dfl::{self, NotProgrammable, WalkError};
+use crate::dfl::{self, DflEngine, NotProgrammable, WalkError};
 use crate::engine::Engine;
-use crate::vfio_user;
+use crate::vfio_user::{self, VfioUserDevice};
 
 /// How a card is opened.
 #[derive(Clone)]
@@ -80,6 +80,27 @@ pub fn open_card(
     address: &CardAddress,
     options: &OpenOptions,
 ) -> Result<Box<dyn Engine>, OpenError> {
-    let _ = (address, options);
-    todo!()
+    let CardAddress::VfioUser(path) = address else {
+        return Err(OpenError::NoTransport(address.clone()));
+    };
+    let mut device =
+        VfioUserDevice::open(path, options.transport).map_err(|source| OpenError::Device {
+            address: address.clone(),
+            source,
+        })?;
+    let topology = dfl::walk(&mut device).map_err(|source| OpenError::Walk {
+        address: address.clone(),
+        source,
+    })?;
+    let engine = DflEngine::new(
+        Box::new(device),
+        &topology,
+        options.waits,
+        Arc::clone(&options.clock),
+    )
+    .map_err(|reason| OpenError::NotProgrammable {
+        address: address.clone(),
+        reason,
+    })?;
+    Ok(Box::new(engine))
 }

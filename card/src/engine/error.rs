@@ -187,8 +187,11 @@ pub enum ProgramCause {
         what: &'static str,
     },
     /// The whole load took too long.
-    #[error("the load took longer than it may")]
-    Deadline,
+    #[error("the load took longer than it may, {what} did not come")]
+    Deadline {
+        /// What was waited for.
+        what: &'static str,
+    },
     /// Errors of an earlier load could not be cleared, and are not blamed on
     /// this one.
     #[error("errors of an earlier load cannot be cleared: {0}")]

@@ -20,7 +20,7 @@ const PROGRESS_STEP: usize = 64 << 10;
 /// own clock.
 pub(crate) trait Loader {
     /// Pushes `words`, as fast as the hardware takes them.
-    fn push(&mut self, region: RegionId, words: &[u32], deadline: Duration) -> Result<(), Failure>;
+    fn push(&mut self, words: &[u32], deadline: Duration) -> Result<(), Failure>;
 
     /// Ends the load and waits for the verdict.
     fn complete(&mut self, region: RegionId, deadline: Duration) -> Result<RawStatus, Failure>;
@@ -133,7 +133,7 @@ impl<'engine> Programming<'engine> {
         for piece in bytes.chunks(BATCH.saturating_mul(4)) {
             let filled = self.rest.fill(piece, &mut words);
             let ready = words.get(..filled).unwrap_or_default();
-            if let Err(failure) = self.loader.push(self.region, ready, self.deadline) {
+            if let Err(failure) = self.loader.push(ready, self.deadline) {
                 return Err(self.fail(Stage::Writing, failure));
             }
         }
@@ -170,7 +170,7 @@ impl<'engine> Programming<'engine> {
         }
         let (region, deadline) = (self.region, self.deadline);
         let last = self.rest.padded();
-        let verdict = match self.loader.push(region, last.as_slice(), deadline) {
+        let verdict = match self.loader.push(last.as_slice(), deadline) {
             Ok(()) => self.loader.complete(region, deadline),
             Err(failure) => Err(failure),
         };
