@@ -11,5 +11,7 @@
 )]
 
 pub mod chardev;
+pub mod demo;
 pub mod process;
 pub mod rooms;
+pub mod world;

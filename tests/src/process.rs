@@ -8,10 +8,12 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How long anything may take to become ready, on a busy machine.
 pub const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -165,6 +167,9 @@ impl Deadline {
     /// # Errors
     /// Time is up.
     pub fn check(&self, what: impl FnOnce() -> String) -> Result<()> {
+        if TOLD_TO_END.load(Ordering::Relaxed) {
+            bail!("interrupted while waiting for {}", what());
+        }
         if self.begin.elapsed() > self.within {
             bail!("waited {:?} for {}", self.within, what());
         }
@@ -196,10 +201,18 @@ pub fn wait_for<T>(
 /// # Errors
 /// It cannot be run, or does not end in time.
 pub fn run(command: &mut Command, within: Duration) -> Result<Output> {
+    run_with(command, Stdio::piped(), within)
+}
+
+/// As [`run`], with a place for its standard error.
+///
+/// # Errors
+/// See [`run`].
+pub fn run_with(command: &mut Command, stderr: Stdio, within: Duration) -> Result<Output> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(stderr)
         .spawn()
         .with_context(|| format!("running {command:?}"))?;
     let stdout = reader(child.stdout.take());
@@ -220,6 +233,41 @@ pub fn run(command: &mut Command, within: Duration) -> Result<Output> {
         stdout: collect(stdout),
         stderr: collect(stderr),
     })
+}
+
+/// Set by SIGINT and SIGTERM once [`end_on_signals`] was called.
+static TOLD_TO_END: AtomicBool = AtomicBool::new(false);
+
+/// From now on SIGINT and SIGTERM end every wait with an error, so that what
+/// was started is ended and removed on the way out.
+pub fn end_on_signals() {
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let told: std::io::Result<()> = runtime.and_then(|runtime| {
+            runtime.block_on(async {
+                let mut terminate = signal(SignalKind::terminate())?;
+                let mut interrupt = signal(SignalKind::interrupt())?;
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+                Ok(())
+            })
+        });
+        match told {
+            Ok(()) => TOLD_TO_END.store(true, Ordering::Relaxed),
+            Err(error) => eprintln!("waiting for signals: {error}"),
+        }
+    });
+}
+
+/// Waits for SIGINT or SIGTERM; see [`end_on_signals`].
+pub fn wait_for_signal() {
+    while !TOLD_TO_END.swap(false, Ordering::Relaxed) {
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 type Reader = std::thread::JoinHandle<Vec<u8>>;

@@ -1,0 +1,158 @@
+//! The files that people write, for a world.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use uuid::Uuid;
+
+use super::publisher::bitstream_file;
+use super::setup::{REGIONS, Setup};
+
+/// Where everything of a world lies.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The world's own directory.
+    pub root: PathBuf,
+}
+
+impl Places {
+    /// `host.toml`.
+    #[must_use]
+    pub fn host_file(&self) -> PathBuf {
+        self.root.join("etc/host.toml")
+    }
+
+    /// `grants.toml`.
+    #[must_use]
+    pub fn grants(&self) -> PathBuf {
+        self.root.join("etc/grants.toml")
+    }
+
+    /// The signed list and its bitstreams.
+    #[must_use]
+    pub fn repository(&self) -> PathBuf {
+        self.root.join("repo")
+    }
+
+    /// What survives a reboot.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.root.join("state")
+    }
+
+    /// What does not.
+    #[must_use]
+    pub fn run(&self) -> PathBuf {
+        self.root.join("run")
+    }
+
+    /// The cards' sockets.
+    #[must_use]
+    pub fn cards(&self) -> PathBuf {
+        self.root.join("cards")
+    }
+
+    /// The VMs' ports.
+    #[must_use]
+    pub fn vms(&self) -> PathBuf {
+        self.root.join("vm")
+    }
+
+    /// What the processes say.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        self.root.join("log")
+    }
+
+    /// Makes every directory.
+    ///
+    /// # Errors
+    /// One cannot be made.
+    pub fn make(&self) -> Result<()> {
+        let shells = self.root.join("etc/shells");
+        for dir in [
+            shells,
+            self.state(),
+            self.run(),
+            self.cards(),
+            self.vms(),
+            self.logs(),
+        ] {
+            fs::create_dir_all(dir)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes host.toml, the shell files, the blank images and grants.toml.
+///
+/// # Errors
+/// A file cannot be written.
+pub(super) fn write(places: &Places, setup: &Setup) -> Result<()> {
+    fs::write(places.host_file(), host(places, setup)?)?;
+    for (number, card) in setup.cards.iter().enumerate() {
+        let shell = shell(places, number, card.interface_id)?;
+        fs::write(
+            places.root.join(format!("etc/shells/card{number}.toml")),
+            shell,
+        )?;
+    }
+    fs::write(places.grants(), grants(setup)?)?;
+    Ok(())
+}
+
+fn host(places: &Places, setup: &Setup) -> Result<String> {
+    let mut text = format!(
+        "[host]\nstate_dir = {:?}\nrun_dir = {:?}\nrepository = {:?}\ngrants = \"grants.toml\"\nlog = \"debug\"\n",
+        places.state(),
+        places.run(),
+        places.repository()
+    );
+    for number in 0..setup.cards.len() {
+        let address = super::card::address(&places.cards(), &format!("card{number}"));
+        write!(
+            text,
+            "\n[[card]]\naddress = {address:?}\nengine = \"dfl\"\nshell = \"shells/card{number}.toml\"\n"
+        )?;
+    }
+    if !setup.limits.is_empty() {
+        write!(text, "\n[limits]\n{}\n", setup.limits.join("\n"))?;
+    }
+    Ok(text)
+}
+
+fn shell(places: &Places, number: usize, interface: Uuid) -> Result<String> {
+    let file = bitstream_file(interface, simcard::functions::BLANK, "blank", 1024)?;
+    let name = format!("blank-card{number}.gbs");
+    fs::write(places.root.join("etc/shells").join(&name), &file)?;
+    let digest = policy::ids::Digest::of(&file);
+    let mut text = format!("name = \"simulated card {number}\"\n");
+    for (port, region) in REGIONS.iter().enumerate() {
+        let function = places.cards().join(format!("card{number}-vf{port}.sock"));
+        write!(
+            text,
+            "\n[[region]]\nname = \"{region}\"\nport = {port}\ninterface_id = \"{interface}\"\n\
+             region_type = \"example.com/simulated\"\n\
+             user_functions = [\"vfio-user:{}\"]\n\
+             blank = {{ path = \"{name}\", sha256 = \"{digest}\" }}\n",
+            function.display()
+        )?;
+    }
+    Ok(text)
+}
+
+fn grants(setup: &Setup) -> Result<String> {
+    let mut text = String::new();
+    for (tenant, _) in &setup.grants {
+        write!(text, "[[tenant]]\nname = \"{tenant}\"\n\n")?;
+    }
+    for (tenant, images) in &setup.grants {
+        write!(
+            text,
+            "[[grant]]\ntenant = \"{tenant}\"\nimages = {images:?}\n\n"
+        )?;
+    }
+    Ok(text)
+}

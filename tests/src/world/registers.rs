@@ -1,0 +1,99 @@
+//! The user function of a region, as the guest that owns it reaches it: its
+//! registers, through a vfio-user connection of our own.
+//!
+//! Knows where a port puts its function. Must not know the management function.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use card::device::{Bar, Device};
+use card::vfio_user::{Deadlines, VfioUserDevice};
+use uuid::Uuid;
+
+/// Where a port tells the offset of its function.
+const NEXT_AFU: u64 = 0x18;
+/// The function's id: low half, high half.
+const ID_LOW: u64 = 0x08;
+const ID_HIGH: u64 = 0x10;
+/// Bits of an offset in [`NEXT_AFU`].
+const OFFSET: u64 = 0xff_ffff;
+
+/// What a register reads as while the region is shut.
+pub const SHUT: u64 = u64::MAX;
+
+/// The user function.
+#[derive(Debug)]
+pub struct UserFunction {
+    device: VfioUserDevice,
+}
+
+impl UserFunction {
+    /// Connects to the function at `vfio-user:PATH`.
+    ///
+    /// # Errors
+    /// Nobody serves it.
+    pub fn open(address: &str) -> Result<Self> {
+        let path = address
+            .strip_prefix("vfio-user:")
+            .context("not a vfio-user address")?;
+        let device = VfioUserDevice::open(Path::new(path), Deadlines::default())?;
+        Ok(Self { device })
+    }
+
+    fn afu(&mut self) -> Result<Option<u64>> {
+        let next = self.device.load64(Bar::ZERO, NEXT_AFU)?;
+        Ok((next != SHUT).then_some(next & OFFSET))
+    }
+
+    /// The function that the guest sees, or `None` while the region is shut.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn id(&mut self) -> Result<Option<Uuid>> {
+        let Some(afu) = self.afu()? else {
+            return Ok(None);
+        };
+        let low = self.device.load64(Bar::ZERO, afu.saturating_add(ID_LOW))?;
+        let high = self.device.load64(Bar::ZERO, afu.saturating_add(ID_HIGH))?;
+        Ok(((low, high) != (SHUT, SHUT)).then(|| Uuid::from_u64_pair(high, low)))
+    }
+
+    /// Reads the function's register `index` (0, 1, …); [`SHUT`] while the region is shut.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn read(&mut self, index: u64) -> Result<u64> {
+        let Some(afu) = self.afu()? else {
+            return Ok(SHUT);
+        };
+        Ok(self.device.load64(Bar::ZERO, register(afu, index))?)
+    }
+
+    /// Writes the function's register `index`; lost while the region is shut.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn write(&mut self, index: u64, value: u64) -> Result<()> {
+        let Some(afu) = self.afu()? else {
+            return Ok(());
+        };
+        Ok(self
+            .device
+            .store64(Bar::ZERO, register(afu, index), value)?)
+    }
+
+    /// Has an adder add.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn add(&mut self, a: u64, b: u64) -> Result<u64> {
+        self.write(0, a)?;
+        self.write(1, b)?;
+        self.read(2)
+    }
+}
+
+fn register(afu: u64, index: u64) -> u64 {
+    afu.saturating_add(simcard::functions::FUNCTION_REGISTERS)
+        .saturating_add(index.saturating_mul(8))
+}
