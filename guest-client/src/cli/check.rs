@@ -22,7 +22,7 @@ const LARGEST: u64 = 256 * 1024 * 1024;
 
 pub(super) fn check(ui: &mut Ui<'_>, path: &Path) -> Outcome {
     let file = read(path)?;
-    let container = bitstream::parse(&file).map_err(|error| Failure::Malformed {
+    let container = bitstream::parse(&file).map_err(|error| Failure::BadFile {
         path: path.into(),
         code: error.code(),
         what: error.to_string(),
@@ -58,7 +58,7 @@ fn view(path: &Path, container: &Container<'_>) -> Result<CheckView, Failure> {
             payload_offset: gbs.payload_offset,
             payload_size: gbs.payload.len(),
         }),
-        _ => Err(Failure::Malformed {
+        _ => Err(Failure::BadFile {
             path: path.into(),
             code: "unknown-format",
             what: "a format that this command does not know".into(),
@@ -77,7 +77,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         .and_then(|open| open.take(LARGEST.saturating_add(1)).read_to_end(&mut file))
         .map_err(failed)?;
     if u64::try_from(read).unwrap_or(u64::MAX) > LARGEST {
-        return Err(Failure::Malformed {
+        return Err(Failure::BadFile {
             path: path.into(),
             code: "too-large",
             what: format!("it is larger than {}", bytes(LARGEST)),

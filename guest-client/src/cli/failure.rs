@@ -57,8 +57,9 @@ pub(crate) enum Failure {
     Interrupted { started: Started },
     /// `--timeout` is over.
     TooLong { started: Started },
-    /// The file to check is not well formed.
-    Malformed {
+    /// The file to check is no bitstream, is not well formed, or is of a format
+    /// that cannot be loaded yet.
+    BadFile {
         path: PathBuf,
         code: &'static str,
         what: String,
@@ -94,7 +95,7 @@ impl Failure {
             Self::TooLong { .. } => Exit::Timeout,
             // `reconf list | head -1` is no failure: what was asked was done.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
-            Self::Malformed { .. } | Self::File { .. } | Self::Output(_) => Exit::Failed,
+            Self::BadFile { .. } | Self::File { .. } | Self::Output(_) => Exit::Failed,
         }
     }
 
@@ -165,7 +166,7 @@ impl Failure {
             Self::Job { result, .. } => result.status.name(),
             Self::Interrupted { .. } => "interrupted",
             Self::TooLong { .. } => "timeout",
-            Self::Malformed { code, .. } => code,
+            Self::BadFile { code, .. } => code,
             Self::File { .. } => "file",
             Self::Output(_) => "output",
         }
@@ -188,9 +189,7 @@ impl Failure {
             Self::TooLong { started } => {
                 format!("the time given with --timeout is over{}", started.fate())
             }
-            Self::Malformed { path, what, .. } => {
-                format!("{} is not well formed: {what}", path.display())
-            }
+            Self::BadFile { path, what, .. } => format!("{}: {what}", path.display()),
             Self::File { path, source } => format!("{}: {source}", path.display()),
             Self::Output(error) => format!("cannot write the result: {error}"),
         }
@@ -209,7 +208,7 @@ impl Failure {
                 Some(key) => format!("Find it again with `reconf job {key} --wait`."),
                 None => String::new(),
             },
-            Self::Malformed { remedy, .. } => remedy.clone(),
+            Self::BadFile { remedy, .. } => remedy.clone(),
             Self::File { .. } | Self::Output(_) => String::new(),
         }
     }
