@@ -28,7 +28,7 @@ fn function(index: u8) -> PciFunction {
 fn offset() -> impl Strategy<Value = u64> {
     prop_oneof![
         3 => (0u64..0x30).prop_map(|n| PR + n),
-        2 => (0u64..0x80),
+        2 => 0u64..0x80,
         2 => (0u64..2, 0u64..0x60).prop_map(|(n, at)| PORT[usize::try_from(n).unwrap()] + at),
         2 => (0u64..0x60).prop_map(|at| AFU + at),
         1 => 0u64..0x80010,

@@ -45,9 +45,9 @@ fn while_access_is_the_guests_the_host_reads_ones_and_loses_stores() {
 
 #[test]
 fn a_shut_region_reads_ones_everywhere_and_loses_writes() {
-    for shut in [Bench::take as fn(&mut Bench, usize), |bench, region| {
-        assert!(bench.disable(region));
-    }] {
+    let by_access: fn(&mut Bench, usize) = Bench::take;
+    let by_reset: fn(&mut Bench, usize) = |bench, region| assert!(bench.disable(region));
+    for shut in [by_access, by_reset] {
         let mut bench = Bench::new();
         bench.hand_over(0, ADDER);
         bench.vf_w(0, AFU + 0x40, 7);

@@ -75,7 +75,7 @@ fn the_pci_identities_are_those_of_a_pac() {
     ] {
         let mut ids = [0; 4];
         bench.card.read(function, Space::Config, 0, &mut ids);
-        assert_eq!(ids, [0x86, 0x80, device as u8, 0x09]);
+        assert_eq!(ids, [0x86, 0x80, device, 0x09]);
     }
     let mut serial = [0; 12];
     bench
