@@ -4,9 +4,15 @@
 #[cfg(test)]
 mod arbitrary;
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod document;
+#[cfg(test)]
 mod handshake;
 #[cfg(test)]
 mod interleaving;
+#[cfg(test)]
+mod json;
 #[cfg(test)]
 mod make;
 #[cfg(test)]
@@ -17,3 +23,5 @@ mod names;
 mod resync;
 #[cfg(test)]
 mod scanner;
+#[cfg(test)]
+mod vectors;
