@@ -1,0 +1,223 @@
+//! Sealed bytes that were read as a bitstream: their digest, what the
+//! container says of itself, and where its payload lies.
+//!
+//! Knows hashing and containers. Must not know whether anyone signed them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use bitstream::{Container, ContainerError, Fact, TargetMismatch};
+use card::{SealError, SealedMap, SealedMemfd};
+use rustix::fs::fstat;
+use uuid::Uuid;
+
+use crate::ipc::DigestBytes;
+
+/// Most images that are remembered.
+const MOST_KNOWN: usize = 16;
+
+/// See the module. There is one set of bytes: the map of the sealed memory.
+#[derive(Debug)]
+pub(super) struct Image {
+    digest: DigestBytes,
+    interface_id: Uuid,
+    function_id: Uuid,
+    payload: Range<usize>,
+    map: SealedMap,
+    /// Held so that the file's identity is not given to another one.
+    memory: SealedMemfd,
+}
+
+/// Why bytes are no image.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ImageError {
+    /// Not sealed, or no memory.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// More bytes than the region takes.
+    #[error("{size} bytes, and the region takes at most {max}")]
+    TooLarge {
+        /// Bytes.
+        size: u64,
+        /// The bound.
+        max: u64,
+    },
+    /// Not the bytes that were announced.
+    #[error("the bytes are those of sha256:{found}")]
+    Digest {
+        /// Their digest, in hex.
+        found: String,
+    },
+    /// No container.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
+}
+
+impl Image {
+    /// Reads sealed bytes, in this order: their size, their digest, the container.
+    ///
+    /// # Errors
+    /// See [`ImageError`].
+    pub(super) fn read(
+        memory: SealedMemfd,
+        digest: DigestBytes,
+        max: u64,
+    ) -> Result<Self, ImageError> {
+        let size = memory.length();
+        if size > max {
+            return Err(ImageError::TooLarge { size, max });
+        }
+        let map = memory.map()?;
+        let found = ring::digest::digest(&ring::digest::SHA256, &map);
+        if found.as_ref() != digest {
+            return Err(ImageError::Digest {
+                found: crate::hex::encode(found.as_ref()),
+            });
+        }
+        let (interface_id, function_id, payload) = match bitstream::parse(&map)? {
+            Container::Gbs(gbs) => (
+                gbs.interface_id,
+                gbs.accelerator,
+                gbs.payload_offset..gbs.payload_offset.saturating_add(gbs.payload.len()),
+            ),
+            // Containers that the parser learns later stay refused until this process knows
+            // where their facts are.
+            _ => return Err(ContainerError::Unrecognised.into()),
+        };
+        Ok(Self {
+            digest,
+            interface_id,
+            function_id,
+            payload,
+            map,
+            memory,
+        })
+    }
+
+    /// SHA-256 of all bytes.
+    pub(super) fn digest(&self) -> DigestBytes {
+        self.digest
+    }
+
+    /// Bytes of the whole container.
+    pub(super) fn size(&self) -> u64 {
+        self.memory.length()
+    }
+
+    /// The function that appears, as it says itself.
+    pub(super) fn function_id(&self) -> Uuid {
+        self.function_id
+    }
+
+    /// Compares the interface id with a region's.
+    ///
+    /// # Errors
+    /// Both ids.
+    pub(super) fn check_interface(&self, expected: Uuid) -> Result<(), TargetMismatch> {
+        same(Fact::InterfaceId, self.interface_id, expected)
+    }
+
+    /// Compares the function id with the signed one.
+    ///
+    /// # Errors
+    /// Both ids.
+    pub(super) fn check_function(&self, expected: Uuid) -> Result<(), TargetMismatch> {
+        same(Fact::FunctionId, self.function_id, expected)
+    }
+
+    /// What the card is given.
+    pub(super) fn payload(&self) -> &[u8] {
+        self.map.get(self.payload.clone()).unwrap_or_default()
+    }
+}
+
+/// Which file in memory a descriptor is about. The change time stands beside the number, because
+/// older kernels may give a number twice; sealed content has no later change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+    changed: (i64, u64),
+}
+
+/// Images that were read before, so that the same sealed memory is not hashed twice: its content
+/// cannot have changed.
+#[derive(Debug)]
+pub(super) struct Known {
+    entries: VecDeque<(FileId, Arc<Image>)>,
+    /// Most bytes that are kept alive here.
+    room: u64,
+}
+
+impl Known {
+    /// An empty memory of at most `room` bytes.
+    pub(super) fn new(room: u64) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            room,
+        }
+    }
+
+    /// The image in `beside`, read now or before, if it is what `digest` says.
+    ///
+    /// # Errors
+    /// See [`ImageError`].
+    pub(super) fn adopt(
+        &mut self,
+        beside: OwnedFd,
+        digest: DigestBytes,
+        max: u64,
+    ) -> Result<Arc<Image>, ImageError> {
+        let memory = SealedMemfd::adopt(beside)?;
+        let id = file_id(&memory)?;
+        let seen = self.entries.iter().position(|(known, image)| {
+            *known == id && image.digest() == digest && image.size() <= max
+        });
+        let image = match seen.and_then(|at| self.entries.remove(at)) {
+            Some((_, image)) => image,
+            None => Arc::new(Image::read(memory, digest, max)?),
+        };
+        self.keep(id, Arc::clone(&image));
+        Ok(image)
+    }
+
+    /// Adds the newest, and drops the oldest until there is room.
+    fn keep(&mut self, id: FileId, image: Arc<Image>) {
+        self.entries.push_back((id, image));
+        while self.entries.len() > MOST_KNOWN || self.bytes() > self.room {
+            if self.entries.pop_front().is_none() {
+                break;
+            }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let sizes = self.entries.iter().map(|(_, image)| image.size());
+        sizes.fold(0, u64::saturating_add)
+    }
+}
+
+fn same(fact: Fact, found: Uuid, expected: Uuid) -> Result<(), TargetMismatch> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(TargetMismatch {
+        fact,
+        expected,
+        found,
+    })
+}
+
+fn file_id(memory: &SealedMemfd) -> Result<FileId, ImageError> {
+    let stat = fstat(memory.as_fd()).map_err(|errno| SealError::Io {
+        doing: "looking at a memory file",
+        source: errno.into(),
+    })?;
+    Ok(FileId {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        changed: (stat.st_ctime, stat.st_ctime_nsec),
+    })
+}

@@ -1,0 +1,193 @@
+//! One region of the card: what the shell file says of it, what the card and
+//! the journal say, and who reaches it now.
+//!
+//! Knows states and owners. Must not know how they are changed: that is the
+//! pipeline's, the scrub's and the reconciliation's business.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use card::RegionId;
+use card::engine::load_budget;
+use card::journal::{Content, OwnerTag, RegionState};
+use policy::files::RegionFacts;
+
+use super::ending::Refusal;
+use super::image::Image;
+use crate::ipc::{self, Outcome, RegionIndex, RegionReport};
+
+/// Who reaches a region, as far as this process proved it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// The host only: read back from the card.
+    Shut,
+    /// The guest, too.
+    Guest,
+}
+
+/// Whether a region's part of the shell file is about this very card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// It is.
+    Programmable,
+    /// It is, but no tenant may load into it; what it holds may be used, and scrubbed.
+    NoLoads(String),
+    /// It is not: no bitstream is ever written to this region.
+    Not(String),
+}
+
+/// Why a region cannot be scrubbed, or what it is scrubbed with.
+#[derive(Debug, Clone)]
+pub(super) enum Blank {
+    /// Pinned by the shell file, held since the start.
+    Held(Arc<Image>),
+    /// The shell file names none.
+    None,
+    /// The one that it names is missing, or not what is pinned.
+    Unusable(String),
+}
+
+/// How long a load may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// For every load.
+    pub base: Duration,
+    /// Bytes a second.
+    pub rate: u64,
+}
+
+impl Pace {
+    /// The budget of a load of `bytes`.
+    pub(super) fn budget(self, bytes: u64) -> Duration {
+        load_budget(bytes, self.base, self.rate)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Region {
+    /// Its place in the shell file.
+    pub index: RegionIndex,
+    /// How many regions the shell file has.
+    pub of: u16,
+    /// Its number on the card; the journal knows it by this one, so that the
+    /// order of the shell file may change.
+    pub id: RegionId,
+    /// Its name in the shell file.
+    pub name: String,
+    /// Whether shell file and card agree.
+    pub fit: Fit,
+    /// The blank image.
+    pub blank: Blank,
+    /// What a target must fit: interface id, region type, size.
+    pub facts: RegionFacts,
+    /// How long a load may take.
+    pub pace: Pace,
+    /// What it holds, as far as this process knows.
+    pub state: RegionState,
+    /// What the journal says: the same, unless a write of it failed.
+    pub recorded: RegionState,
+    /// Who reaches it.
+    pub gate: Gate,
+}
+
+impl Region {
+    /// Whether a tenant's bitstream may ever be written to it.
+    ///
+    /// # Errors
+    /// The story of why not.
+    pub(super) fn loadable(&self) -> Result<(), Refusal> {
+        match &self.fit {
+            Fit::Programmable => Ok(()),
+            Fit::NoLoads(why) | Fit::Not(why) => Err(self.unfit(why)),
+        }
+    }
+
+    /// Whether it is a region of this card at all: it can be scrubbed, opened and reset.
+    ///
+    /// # Errors
+    /// The story of the mismatch.
+    pub(super) fn programmable(&self) -> Result<(), Refusal> {
+        match &self.fit {
+            Fit::Programmable | Fit::NoLoads(_) => Ok(()),
+            Fit::Not(why) => Err(self.unfit(why)),
+        }
+    }
+
+    fn unfit(&self, why: &str) -> Refusal {
+        let text = format!("region {} is not programmable: {why}", self.name);
+        Refusal::new(Outcome::Refused, text)
+    }
+
+    /// Whether `tag` may load into it now: it owns the region, or nobody does and it is blank
+    /// (INV2).
+    ///
+    /// # Errors
+    /// [`Outcome::WrongState`] where only a scrub leads on, [`Outcome::NotScrubbed`] where it is
+    /// another's.
+    pub(super) fn may_load(&self, tag: OwnerTag) -> Result<(), Refusal> {
+        match (self.state.content, self.state.owner) {
+            (Content::Unknown | Content::Quarantined { .. } | Content::Writing { .. }, _) => {
+                Err(Refusal::new(
+                    Outcome::WrongState,
+                    format!("region {} must be scrubbed first", self.name),
+                ))
+            }
+            (Content::Blank | Content::Active { .. }, Some(owner)) if owner == tag => Ok(()),
+            (Content::Blank, None) => Ok(()),
+            (Content::Blank | Content::Active { .. }, _) => Err(Refusal::new(
+                Outcome::NotScrubbed,
+                format!("region {} is another owner's", self.name),
+            )),
+        }
+    }
+
+    /// Whether `keep` may be the owner after a scrub: it is the owner, or there is none.
+    ///
+    /// # Errors
+    /// [`Outcome::NotScrubbed`] where it is another's.
+    pub(super) fn may_keep(&self, keep: Option<OwnerTag>) -> Result<(), Refusal> {
+        match (keep, self.state.owner) {
+            (Some(tag), Some(owner)) if tag != owner => Err(Refusal::new(
+                Outcome::NotScrubbed,
+                format!("region {} is another owner's", self.name),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many scrubs failed since the last that did not.
+    pub(super) fn scrub_failures(&self) -> u8 {
+        match self.state.content {
+            Content::Quarantined { failures } => failures,
+            Content::Unknown
+            | Content::Blank
+            | Content::Writing { .. }
+            | Content::Active { .. } => 0,
+        }
+    }
+
+    /// What `reconfd` is told of it.
+    pub(super) fn report(&self) -> RegionReport {
+        let (content, digest, function) = match self.state.content {
+            Content::Unknown => (ipc::Content::Unknown, [0; 32], None),
+            Content::Blank => (ipc::Content::Blank, [0; 32], None),
+            Content::Writing { digest, .. } => (ipc::Content::Writing, digest.0, None),
+            Content::Active {
+                digest, function, ..
+            } => (ipc::Content::Active, digest.0, Some(function.into_bytes())),
+            Content::Quarantined { .. } => (ipc::Content::Quarantined, [0; 32], None),
+        };
+        RegionReport {
+            region: self.index,
+            of: self.of,
+            content,
+            digest,
+            tag: self.state.owner.map(|owner| ipc::OwnerTag(owner.0)),
+            function,
+            guest_access: self.gate == Gate::Guest,
+            scrub_failures: u16::from(self.scrub_failures()),
+            since: self.state.since / 1000,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! From the operator's files to regions: what the shell file says, held
+//! against what the card says.
+//!
+//! Knows files and facts. Must not change anything: neither card nor journal.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use card::engine::{Declared, IdentityCheck};
+use card::journal::{Recovered, RegionState};
+use card::{CardAddress, Engine, RegionId, SealedMemfd};
+use policy::files::{self, Capability, Fence, Host, Limits, Shell};
+use policy::ids::Digest;
+
+use super::image::{Image, ImageError};
+use super::region::{Blank, Fit, Gate, Pace, Region};
+use crate::files::{FileError, open_beneath, read_trusted};
+use crate::ipc::RegionIndex;
+
+/// What the operator's files say of one card.
+#[derive(Debug)]
+pub(super) struct Setup {
+    /// `host.toml`.
+    pub host: Host,
+    /// Its entry for this card.
+    pub card: files::CardEntry,
+    /// Where the card is.
+    pub address: CardAddress,
+    /// The card's shell file.
+    pub shell: Shell,
+}
+
+/// Why the files do not make a card.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A file could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file is wrong.
+    #[error(transparent)]
+    Content(#[from] files::FileError),
+    /// The address makes no sense.
+    #[error("{address}: {why}")]
+    Address {
+        /// As it was given.
+        address: String,
+        /// Why not.
+        why: String,
+    },
+    /// The host file does not opt this card in.
+    #[error("{host_file} has no card {address}; it has: {known}")]
+    NoSuchCard {
+        /// The host file.
+        host_file: String,
+        /// The card asked for.
+        address: String,
+        /// The cards that it has.
+        known: String,
+    },
+}
+
+impl Setup {
+    /// Reads `host.toml` and the shell file of the card at `address`.
+    ///
+    /// # Errors
+    /// See [`SetupError`].
+    pub(super) fn read(host_file: &Path, address: &str) -> Result<Self, SetupError> {
+        let max = u64::try_from(files::FILE_MAX).unwrap_or(u64::MAX);
+        let host = Host::parse(host_file, &read_trusted(host_file, max)?)?;
+        let wrong = |why: String| SetupError::Address {
+            address: address.to_owned(),
+            why,
+        };
+        let named = policy::ids::CardAddress::parse(address).map_err(|e| wrong(e.to_string()))?;
+        let card = host.card(&named).cloned();
+        let card = card.ok_or_else(|| {
+            let known: Vec<String> = host.cards.iter().map(|c| c.address.to_string()).collect();
+            SetupError::NoSuchCard {
+                host_file: host_file.display().to_string(),
+                address: address.to_owned(),
+                known: known.join(", "),
+            }
+        })?;
+        let address = address
+            .parse()
+            .map_err(|e: card::AddressError| wrong(e.to_string()))?;
+        let shell = Shell::parse(&card.shell, &read_trusted(&card.shell, max)?)?;
+        Ok(Self {
+            host,
+            card,
+            address,
+            shell,
+        })
+    }
+
+    /// The regions, with what the journal knew of them.
+    pub(super) fn regions(&self, engine: &dyn Engine, recovered: &Recovered) -> Vec<Region> {
+        let mut blanks = Blanks::default();
+        let of = u16::try_from(self.shell.regions.len()).unwrap_or(u16::MAX);
+        let indexes = (0..of).map(RegionIndex);
+        indexes
+            .zip(&self.shell.regions)
+            .map(|(index, stated)| {
+                let id = RegionId(stated.port);
+                let known = recovered.regions.get(&id).copied();
+                let state = known.unwrap_or(RegionState::UNKNOWN);
+                let facts = stated.facts(self.host.limits.bitstream_max);
+                let blank = blanks.hold(stated, facts.bitstream_max);
+                Region {
+                    index,
+                    of,
+                    id,
+                    name: stated.name.to_string(),
+                    fit: self.fit(stated, engine, &blank),
+                    facts,
+                    blank,
+                    pace: pace(stated, &self.host.limits),
+                    state,
+                    recorded: state,
+                    // Taken for open until the card was asked.
+                    gate: Gate::Guest,
+                }
+            })
+            .collect()
+    }
+
+    fn fit(&self, stated: &files::Region, engine: &dyn Engine, blank: &Blank) -> Fit {
+        let id = RegionId(stated.port);
+        let Some(facts) = engine.regions().iter().find(|facts| facts.id == id) else {
+            return Fit::Not(format!("the card has no port {id}"));
+        };
+        let stated_id = stated.interface_id.0;
+        if facts.interface_id != stated_id {
+            return Fit::Not(format!(
+                "the card's interface id is {}, the shell file says {stated_id}",
+                facts.interface_id
+            ));
+        }
+        if let Blank::Unusable(why) = blank {
+            return Fit::NoLoads(format!("its blank image cannot be used: {why}"));
+        }
+        let can = engine.capabilities();
+        // What must be fenced is never loaded by an engine that cannot check it (INV5).
+        if stated.fence == Fence::Required && can.fenced == Declared::No {
+            return Fit::NoLoads("its fence is required, and cannot be checked yet".to_owned());
+        }
+        let lacks = |wanted: &&Capability| match wanted {
+            Capability::HoldsIsolated => can.holds_isolated == Declared::No,
+            Capability::IdentityChecked => facts.identity != IdentityCheck::Checked,
+            Capability::Drains => can.drains == Declared::No,
+            Capability::AnswersWhileShut => {
+                can.answers_while_shut == Declared::No && !stated.answers_while_shut
+            }
+            Capability::Fenced => can.fenced == Declared::No,
+        };
+        match self.host.require.capabilities.iter().find(lacks) {
+            None => Fit::Programmable,
+            Some(lacking) => Fit::NoLoads(format!("host.toml requires {lacking:?}")),
+        }
+    }
+}
+
+fn pace(stated: &files::Region, limits: &Limits) -> Pace {
+    Pace {
+        base: limits.load_base,
+        rate: stated.rate.unwrap_or(limits.load_rate),
+    }
+}
+
+/// Blank images, each held once however many regions use it.
+#[derive(Debug, Default)]
+struct Blanks {
+    held: BTreeMap<Digest, Arc<Image>>,
+}
+
+impl Blanks {
+    fn hold(&mut self, stated: &files::Region, max: u64) -> Blank {
+        let Some(pinned) = &stated.blank else {
+            return Blank::None;
+        };
+        let image = match self.held.get(&pinned.sha256) {
+            Some(image) => Arc::clone(image),
+            None => match read_blank(&pinned.path, pinned.sha256, max) {
+                Ok(image) => Arc::new(image),
+                Err(why) => return Blank::Unusable(why),
+            },
+        };
+        if let Err(mismatch) = image.check_interface(stated.interface_id.0) {
+            return Blank::Unusable(mismatch.to_string());
+        }
+        self.held.insert(pinned.sha256, Arc::clone(&image));
+        Blank::Held(image)
+    }
+}
+
+fn read_blank(path: &Path, pinned: Digest, max: u64) -> Result<Image, String> {
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let name = path.file_name().unwrap_or_default();
+    let (file, _size) = open_beneath(parent, Path::new(name)).map_err(|error| error.to_string())?;
+    SealedMemfd::from_reader(file, max)
+        .map_err(ImageError::from)
+        .and_then(|memory| Image::read(memory, pinned.0, max))
+        .map_err(|error| named(&error))
+}
