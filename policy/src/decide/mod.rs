@@ -29,4 +29,8 @@ pub use policy::{Loads, Policy, PolicyInputs, RegionKey, Revision};
 pub use second::{SecondVerdict, check_target};
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_views;

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use super::limits::{Limits, LimitsTable};
 use super::read::Source;
-use super::{ByteSize, FileError, Problem, Rate};
+use super::{FileError, Problem};
 use crate::ids::{CardAddress, Digest, RolePattern};
 
 /// The parsed file.
@@ -117,31 +117,6 @@ pub struct Registrars {
     pub gids: BTreeSet<u32>,
 }
 
-/// `[limits]`: bounds, each with a default.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Limits {
-    /// Longest bitstream, in bytes. Default 256 MiB.
-    pub bitstream_max: u64,
-    /// Sealed bytes kept in all, in bytes. Default 512 MiB.
-    pub sealed_bytes_max: u64,
-    /// Jobs kept for a VM and generation. Default 64.
-    pub jobs_per_vm: u32,
-    /// Jobs that wait for one card. Default 8.
-    pub queue_per_card: u32,
-    /// How long a card waits for the last consent. Default 5 s.
-    pub commit_wait: Duration,
-    /// Notice before the host takes something away. Default 2 s.
-    pub notice: Duration,
-    /// A load's deadline is this and its size / rate. Default 2 s.
-    pub load_base: Duration,
-    /// Bytes a second, where the shell file states no rate. Default 1 MB/s.
-    pub load_rate: u64,
-    /// Longest single wait for the card. Default 8 s.
-    pub wait_max: Duration,
-    /// Failed scrubs before an operator is needed. Default 3.
-    pub scrub_tries: u32,
-}
-
 /// Every section of the file with its keys.
 pub(super) const SECTIONS: [(&str, &[&str]); 5] = [
     (
@@ -202,21 +177,6 @@ struct CardTable {
     shell: PathBuf,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct LimitsTable {
-    bitstream_max: Option<Spanned<ByteSize>>,
-    sealed_bytes_max: Option<Spanned<ByteSize>>,
-    jobs_per_vm: Option<Spanned<u64>>,
-    queue_per_card: Option<Spanned<u64>>,
-    commit_wait_ms: Option<Spanned<u64>>,
-    notice_ms: Option<Spanned<u64>>,
-    load_base_ms: Option<Spanned<u64>>,
-    load_rate: Option<Spanned<Rate>>,
-    wait_max_ms: Option<Spanned<u64>>,
-    scrub_tries: Option<Spanned<u64>>,
-}
-
 impl Host {
     /// Reads the file. Relative paths in it are relative to the file's folder.
     ///
@@ -257,7 +217,7 @@ impl Host {
             cards: cards(raw.card, base, source)?,
             require: raw.require,
             registrars: raw.registrars,
-            limits: limits(&raw.limits, source)?,
+            limits: raw.limits.check(source)?,
             digest: Digest::of(bytes),
         })
     }
@@ -310,69 +270,4 @@ fn check_serial(serial: Spanned<String>, source: Source<'_>) -> Result<String, F
                \"00-0a-35-ff-ff-00-12-34\""
         .to_owned();
     Err(source.error(span, Problem::Value(why)))
-}
-
-/// A value if there is one, within its range, or the default.
-fn within(
-    value: Option<&Spanned<u64>>,
-    default: u64,
-    range: std::ops::RangeInclusive<u64>,
-    source: Source<'_>,
-) -> Result<u64, FileError> {
-    let Some(value) = value else {
-        return Ok(default);
-    };
-    let number = *value.get_ref();
-    if range.contains(&number) {
-        return Ok(number);
-    }
-    let why = format!(
-        "{number} is out of range: {} to {}",
-        range.start(),
-        range.end()
-    );
-    Err(source.error(value.span(), Problem::Value(why)))
-}
-
-fn limits(table: &LimitsTable, source: Source<'_>) -> Result<Limits, FileError> {
-    let count = |value: &Option<Spanned<u64>>, default, max| {
-        within(value.as_ref(), default, 1..=max, source)
-            .map(|number| u32::try_from(number).unwrap_or(u32::MAX))
-    };
-    let ms = |value: &Option<Spanned<u64>>, default, max| {
-        within(value.as_ref(), default, 1..=max, source).map(Duration::from_millis)
-    };
-    let bytes = |value: &Option<Spanned<ByteSize>>, default: u64| match value {
-        Some(size) => size.get_ref().0,
-        None => default,
-    };
-    let limits = Limits {
-        bitstream_max: bytes(&table.bitstream_max, 256 << 20),
-        sealed_bytes_max: bytes(&table.sealed_bytes_max, 512 << 20),
-        jobs_per_vm: count(&table.jobs_per_vm, 64, 4096)?,
-        queue_per_card: count(&table.queue_per_card, 8, 1024)?,
-        commit_wait: ms(&table.commit_wait_ms, 5_000, 60_000)?,
-        notice: ms(&table.notice_ms, 2_000, 60_000)?,
-        load_base: ms(&table.load_base_ms, 2_000, 600_000)?,
-        load_rate: table
-            .load_rate
-            .as_ref()
-            .map_or(1_000_000, |rate| rate.get_ref().0),
-        wait_max: ms(&table.wait_max_ms, 8_000, 600_000)?,
-        scrub_tries: count(&table.scrub_tries, 3, 100)?,
-    };
-    // A bitstream that is allowed must also find room.
-    if limits.sealed_bytes_max < limits.bitstream_max {
-        let span = [&table.sealed_bytes_max, &table.bitstream_max]
-            .into_iter()
-            .flatten()
-            .next()
-            .map_or(0..0, Spanned::span);
-        let why = format!(
-            "sealed_bytes_max ({}) is below bitstream_max ({}): such a bitstream finds no room",
-            limits.sealed_bytes_max, limits.bitstream_max
-        );
-        return Err(source.error(span, Problem::Conflict(why)));
-    }
-    Ok(limits)
 }

@@ -9,13 +9,15 @@
 mod error;
 mod grants;
 mod host;
+mod limits;
 mod read;
 mod shell;
 mod size;
 
 pub use error::{FileError, Problem};
 pub use grants::{GrantRule, Grants, Operation};
-pub use host::{Capability, CardEntry, Engine, Host, Limits, LogLevel, Registrars, Requirements};
+pub use host::{Capability, CardEntry, Engine, Host, LogLevel, Registrars, Requirements};
+pub use limits::Limits;
 pub use shell::{Blank, Fence, Region, RegionFacts, Shell};
 pub use size::{ByteSize, Rate};
 

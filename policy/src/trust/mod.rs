@@ -46,3 +46,5 @@ pub const SMALL_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_age;
