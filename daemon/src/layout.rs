@@ -18,7 +18,7 @@ pub struct Layout {
     pub state_dir: PathBuf,
     /// Sockets, gone with the boot: `/run/reconf`.
     pub run_dir: PathBuf,
-    /// The signed list and its bitstreams: `/var/lib/reconf/repository`.
+    /// The signed list and its bitstreams: `/var/lib/reconf/repo/current`.
     pub repository: PathBuf,
     /// Where `host.toml` lies; relative paths in it start here: `/etc/reconf`.
     pub etc: PathBuf,
@@ -191,7 +191,7 @@ mod tests {
         Layout {
             state_dir: "/var/lib/reconf".into(),
             run_dir: "/run/reconf".into(),
-            repository: "/var/lib/reconf/repository".into(),
+            repository: "/var/lib/reconf/repo/current".into(),
             etc: "/etc/reconf".into(),
         }
     }
