@@ -40,8 +40,8 @@ pub enum Scanned<'a> {
 }
 
 /// Which part of a frame has begun to arrive and not yet arrived whole. A
-/// caller that sees the same part for too long calls
-/// [`Scanner::abandon_partial`].
+/// caller that sees the same part at the same [`Scanner::position`] for too
+/// long calls [`Scanner::abandon_partial`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingPart {
     /// The header.
@@ -86,6 +86,8 @@ pub struct Scanner {
     lost: u64,
     /// Bytes thrown away since somebody asked.
     discarded: u64,
+    /// Bytes done with since the beginning, for better or worse.
+    position: u64,
 }
 
 impl Scanner {
@@ -103,6 +105,7 @@ impl Scanner {
             place: Place::Kept,
             lost: 0,
             discarded: 0,
+            position: 0,
         }
     }
 
@@ -156,6 +159,14 @@ impl Scanner {
         } else {
             Some(PendingPart::Header)
         }
+    }
+
+    /// Where in the stream the awaited frame begins: tells one half frame from
+    /// the next, which may be at the same part. Ask it when [`Scanner::next`]
+    /// has returned `None`.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.position
     }
 
     /// Gives up the frame that is awaited. What was buffered of it is searched
@@ -276,6 +287,9 @@ impl Scanner {
         }
         self.header = None;
         self.searched = HEADER_LEN;
+        self.position = self
+            .position
+            .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         self.start = self.start.saturating_add(bytes);
         if self.start >= self.buf.len() {
             self.buf.clear();

@@ -108,6 +108,28 @@ fn g2_a_part_that_is_awaited_can_be_seen_and_given_up() {
 }
 
 #[test]
+fn g2_one_half_frame_is_told_from_the_next() {
+    // A busy peer may be in the middle of a header at every look, and is not
+    // slow: it is another header each time.
+    let whole = ping(SESSION, 1);
+    let mut scanner = Scanner::host();
+    let mut at = 0;
+    scan(&mut scanner, &whole[..10], &[]);
+    for _ in 0..5 {
+        assert_eq!(
+            (scanner.pending(), scanner.position()),
+            (Some(PendingPart::Header), at)
+        );
+        scan(&mut scanner, &[&whole[10..], &whole[..10]].concat(), &[]);
+        at += 40;
+    }
+    scan(&mut scanner, &whole[10..12], &[]);
+    assert_eq!(scanner.position(), at, "more of the same frame");
+    abandon(&mut scanner);
+    assert_eq!(scanner.position(), at + 12);
+}
+
+#[test]
 fn g2_giving_up_finds_what_was_swallowed() {
     // Not an opening frame, so the scanner itself must wait for the body.
     let inside = ping(SESSION, 9);
@@ -335,6 +357,7 @@ proptest! {
         let mut cut = Scanner::host();
         prop_assert_eq!(scan(&mut whole, &stream, &[]), scan(&mut cut, &stream, &sizes));
         prop_assert_eq!(whole.pending(), cut.pending());
+        prop_assert_eq!(whole.position(), cut.position());
         prop_assert_eq!(whole.take_discarded(), cut.take_discarded());
         prop_assert_eq!(abandon(&mut whole), abandon(&mut cut));
     }
