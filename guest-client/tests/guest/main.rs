@@ -19,5 +19,6 @@ mod hostile;
 mod jobs;
 mod model;
 mod peer;
+mod reconnect;
 mod session;
 mod watches;

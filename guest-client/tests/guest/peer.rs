@@ -1,5 +1,7 @@
 //! The host's end of a channel, step by step, as a test tells it.
 
+use std::time::Duration;
+
 use protocol::handshake::MINOR;
 use protocol::message::{Ready, Slot};
 use protocol::{
@@ -23,6 +25,8 @@ impl Fresh for Counter {
         self.0
     }
 }
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host that does what the test says, and nothing by itself.
 #[derive(Debug)]
@@ -128,7 +132,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
             }
             self.input.clear();
             let mut more = [0; 512];
-            match self.stream.read(&mut more).await {
+            // A guest that says nothing for this long has left the test's script.
+            let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut more));
+            match read.await.expect("the guest says nothing") {
                 Ok(0) | Err(_) => return None,
                 Ok(n) => self.input.extend_from_slice(&more[..n]),
             }
