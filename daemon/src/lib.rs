@@ -14,3 +14,4 @@ pub mod ipc;
 pub mod layout;
 pub mod reconfctl;
 pub mod reconfd;
+pub mod signed_list;

@@ -228,9 +228,13 @@ impl AsyncSocket {
     /// What the system says.
     pub fn new(socket: Socket) -> Result<Self, IpcError> {
         rustix::io::ioctl_fionbio(&socket.fd, true).map_err(std::io::Error::from)?;
-        Ok(Self {
-            inner: AsyncFd::register(socket).map_err(std::io::Error::from)?,
-        })
+        #[expect(
+            deprecated,
+            reason = "an OwnedFd is one open descriptor for as long as it lives, which is what \
+                      its unsafe successor asks a caller to promise; unsafe has one home, in card/"
+        )]
+        let inner = AsyncFd::new(socket)?;
+        Ok(Self { inner })
     }
 
     /// See [`Socket::send`].

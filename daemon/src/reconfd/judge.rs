@@ -1,0 +1,427 @@
+//! The decision, as `reconfd` asks for it: files read, policy pinned, the answer
+//! put into the two worlds.
+//!
+//! Knows files and `policy`. Must not know jobs or cards.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use policy::decide::{
+    Ask, CatalogueTrouble, Denial, Grant, GuestView, Loads, Policy, PolicyInputs,
+    RegionKey as PolicyRegion, decide, explain, list, own_list,
+};
+use policy::files::{FILE_MAX, Grants, Host as HostFile, Shell};
+use policy::ids::{CardAddress, ImageRef, TenantName, VmId};
+use policy::trust::Freshness;
+use protocol::message::{Digest, FunctionId, ImageRef as AskedImage};
+use protocol::status::{Detail, Status};
+use thiserror::Error;
+use uuid::Uuid;
+
+use super::outcome::Failure;
+use super::plan::{CardPlan, HostPlan, RegionKey, RegionPlan};
+use super::seal::Facts;
+use crate::admin::ListView;
+use crate::files::{FileError, read_trusted};
+use crate::layout::{Layout, card_name};
+use crate::signed_list::{Look, Places, SignedList, now};
+
+/// A load that is asked for.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The VM.
+    pub vm: Uuid,
+    /// Who owns it.
+    pub tenant: String,
+    /// Where to.
+    pub region: RegionKey,
+    /// Every region that the VM has: only of images that fit one of them may it learn more
+    /// than "denied".
+    pub slots: Vec<RegionKey>,
+    /// What.
+    pub image: AskedImage,
+}
+
+/// A load that is allowed, under the policy that was pinned for it.
+#[derive(Debug, Clone)]
+pub struct Granted {
+    /// `publisher/name:version`.
+    pub image: String,
+    /// The image's digest.
+    pub image_digest: [u8; 32],
+    /// The target's path below `targets`.
+    pub path: String,
+    /// What the bytes must be.
+    pub facts: Facts,
+    /// What allowed it, for the audit.
+    pub rule: String,
+    /// Version of the signed list.
+    pub list_version: u64,
+    /// Names the host's files: verdicts about bytes hold for one revision.
+    pub revision: u64,
+}
+
+/// An image that a VM may load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MayLoad {
+    /// `publisher/name:version`.
+    pub name: String,
+    /// The image's digest.
+    pub digest: Digest,
+    /// The function that appears.
+    pub function_id: FunctionId,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// The operator's files are wrong.
+#[derive(Debug, Error)]
+pub enum FilesError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file is wrong, and where.
+    #[error(transparent)]
+    Content(#[from] policy::files::FileError),
+}
+
+/// See the module.
+pub struct Judge {
+    host_file: PathBuf,
+    /// Where each card of the plan is; the plan does not change while we run.
+    cards: Vec<(CardAddress, Vec<u16>)>,
+    list: Mutex<SignedList>,
+    current: ArcSwap<Policy>,
+}
+
+impl Judge {
+    /// Reads everything. A list that is missing or not believed is no error here: it denies.
+    ///
+    /// # Errors
+    /// [`FilesError`].
+    pub fn read(host_file: &Path, layout: &Layout) -> Result<(Self, HostPlan), FilesError> {
+        let mut list = SignedList::new(Places {
+            root: layout.root_file(),
+            floor: layout.reconfd_floor(),
+            list: layout.list(),
+            signature: layout.list_signature(),
+        });
+        list.refresh();
+        let policy = read_policy(host_file, list.catalogue())?;
+        let cards = policy
+            .host()
+            .cards
+            .iter()
+            .map(|card| {
+                let regions = policy
+                    .shell(&card.address)
+                    .map(|shell| shell.regions.iter().map(|region| region.port));
+                (
+                    card.address.clone(),
+                    regions.into_iter().flatten().collect(),
+                )
+            })
+            .collect();
+        let plan = plan_of(&policy);
+        let judge = Self {
+            host_file: host_file.to_owned(),
+            cards,
+            list: Mutex::new(list),
+            current: ArcSwap::from_pointee(policy),
+        };
+        Ok((judge, plan))
+    }
+
+    /// The policy in force, after a look whether the signed list changed.
+    #[must_use]
+    pub fn policy(&self) -> Arc<Policy> {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.refresh() != Look::Same {
+            match read_policy(&self.host_file, list.catalogue()) {
+                Ok(policy) => self.current.store(Arc::new(policy)),
+                Err(error) => {
+                    tracing::error!(%error, "the new list waits: the operator's files are wrong")
+                }
+            }
+        }
+        drop(list);
+        self.current.load_full()
+    }
+
+    /// Reads the operator's files and the list again. Where a file is wrong everything stays as it was.
+    ///
+    /// # Errors
+    /// [`FilesError`]; or the cards of host.toml changed, which needs a restart.
+    pub fn reload(&self) -> Result<String, String> {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let looked = list.read_again();
+        let policy =
+            read_policy(&self.host_file, list.catalogue()).map_err(|error| error.to_string())?;
+        let addresses = policy.host().cards.iter().map(|card| &card.address);
+        if !addresses.eq(self.cards.iter().map(|(address, _ports)| address)) {
+            return Err(
+                "the cards of host.toml changed: restart reconfd for that; nothing was changed"
+                    .to_owned(),
+            );
+        }
+        let said = match looked {
+            Look::Trouble(trouble) => format!("files read; but {trouble}"),
+            Look::Same | Look::New => format!("files read; policy revision {}", short(&policy)),
+        };
+        self.current.store(Arc::new(policy));
+        Ok(said)
+    }
+
+    /// May this be loaded?
+    ///
+    /// # Errors
+    /// The answer in both worlds.
+    pub fn decide(&self, question: &Question) -> Result<Granted, Failure> {
+        let policy = self.policy();
+        let ask = self.ask(question)?;
+        match decide(&policy, &ask, now()) {
+            Ok(grant) => Ok(granted(&policy, &ask, &grant)),
+            Err(denial) => Err(self.refused(&policy, question, &ask, &denial)),
+        }
+    }
+
+    /// The last look before the guest gets access: is what was granted still granted, bit by bit (P13)?
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn still(&self, question: &Question, granted: &Granted) -> Result<(), Failure> {
+        let exact = Question {
+            image: AskedImage::Name(granted.image.clone()),
+            ..question.clone()
+        };
+        let again = self.decide(&exact)?;
+        if again.facts != granted.facts || again.image_digest != granted.image_digest {
+            return Err(Failure::new(
+                Status::Failed,
+                Detail::Withdrawn,
+                "policy-changed",
+                format!(
+                    "the signed list now has another bitstream for {}",
+                    granted.image
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// What may this VM load into this region?
+    ///
+    /// # Errors
+    /// Why nothing, whatever it is.
+    pub fn list(&self, vm: Uuid, tenant: &str, region: RegionKey) -> Result<Vec<MayLoad>, Failure> {
+        let policy = self.policy();
+        let question = Question {
+            vm,
+            tenant: tenant.to_owned(),
+            region,
+            slots: vec![region],
+            image: AskedImage::Digest(Digest([0; 32])),
+        };
+        let ask = self.ask(&question)?;
+        let listed = list(&policy, ask.vm, ask.tenant.as_ref(), &ask.region, now())
+            .map_err(|denial| self.refused(&policy, &question, &ask, &denial))?;
+        Ok(listed
+            .into_iter()
+            .map(|image| MayLoad {
+                name: image.name.to_string(),
+                digest: Digest(image.digest.0),
+                function_id: FunctionId(*image.function_id.0.as_bytes()),
+                size: image.size,
+            })
+            .collect())
+    }
+
+    /// Step by step, for operators.
+    ///
+    /// # Errors
+    /// The question itself makes no sense.
+    pub fn explain(&self, question: &Question) -> Result<serde_json::Value, Failure> {
+        let policy = self.policy();
+        let ask = self.ask(question)?;
+        let explanation = explain(&policy, &ask, now());
+        serde_json::to_value(&explanation).map_err(|error| {
+            Failure::new(Status::Failed, Detail::None, "explain", error.to_string())
+        })
+    }
+
+    /// The list in force, for `status`.
+    #[must_use]
+    pub fn view(&self) -> ListView {
+        let policy = self.policy();
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut problem = list.trouble().map(ToString::to_string);
+        drop(list);
+        match policy.catalogue() {
+            Ok(catalogue) => {
+                let expires = match catalogue.freshness(now()) {
+                    Freshness::Fresh { until } => until,
+                    Freshness::Expired { since } => {
+                        problem.get_or_insert_with(|| format!("it expired at {since}"));
+                        since
+                    }
+                };
+                ListView {
+                    version: Some(catalogue.version()),
+                    expires: Some(expires.0),
+                    images: u32::try_from(catalogue.images().count()).unwrap_or(u32::MAX),
+                    problem,
+                }
+            }
+            Err(trouble) => ListView {
+                version: None,
+                expires: None,
+                images: 0,
+                problem: problem.or_else(|| Some(trouble.to_string())),
+            },
+        }
+    }
+
+    fn ask(&self, question: &Question) -> Result<Ask, Failure> {
+        let wrong =
+            |what: String| Failure::new(Status::Denied, Detail::None, "malformed-question", what);
+        let region = self
+            .region(question.region)
+            .ok_or_else(|| wrong("no such region".to_owned()))?;
+        let image = match &question.image {
+            AskedImage::Name(name) => {
+                ImageRef::parse(name).map_err(|error| wrong(error.to_string()))?
+            }
+            AskedImage::Digest(digest) => ImageRef::Digest(policy::ids::Digest(digest.0)),
+        };
+        let tenant =
+            TenantName::parse(&question.tenant).map_err(|error| wrong(error.to_string()))?;
+        Ok(Ask {
+            vm: VmId(question.vm),
+            tenant: Some(tenant),
+            region,
+            image,
+        })
+    }
+
+    fn region(&self, key: RegionKey) -> Option<PolicyRegion> {
+        let (card, ports) = self.cards.get(key.card)?;
+        let port = *ports.get(usize::from(key.region.0))?;
+        Some(PolicyRegion {
+            card: card.clone(),
+            port,
+        })
+    }
+
+    fn refused(&self, policy: &Policy, question: &Question, ask: &Ask, denial: &Denial) -> Failure {
+        let slots: Vec<PolicyRegion> = question
+            .slots
+            .iter()
+            .filter_map(|key| self.region(*key))
+            .collect();
+        let own = own_list(
+            policy,
+            ask.vm,
+            ask.tenant.as_ref(),
+            &slots,
+            &ask.image,
+            now(),
+        );
+        let (status, detail) = match denial.guest_view(own) {
+            GuestView::Denied => (Status::Denied, Detail::None),
+            GuestView::Revoked => (Status::Denied, Detail::Revoked),
+            GuestView::WrongSlot => (Status::Denied, Detail::WrongSlot),
+            GuestView::Unavailable => (Status::Unavailable, Detail::None),
+            GuestView::Stopped => (Status::Unavailable, Detail::Stopped),
+        };
+        Failure::new(status, detail, denial.code(), denial.to_string())
+    }
+}
+
+fn read_policy(
+    host_file: &Path,
+    catalogue: Result<Arc<policy::trust::Catalogue>, CatalogueTrouble>,
+) -> Result<Policy, FilesError> {
+    let host = HostFile::parse(host_file, &read_trusted(host_file, bound())?)?;
+    let mut shells = Vec::new();
+    for card in &host.cards {
+        shells.push(Shell::parse(
+            &card.shell,
+            &read_trusted(&card.shell, bound())?,
+        )?);
+    }
+    let grants = match read_trusted(&host.grants, bound()) {
+        Ok(bytes) => Grants::parse(&host.grants, &bytes)?,
+        // Nothing is granted then (CYB-01), which is a state and no mistake.
+        Err(error) if error.is_missing() => {
+            tracing::warn!(file = %host.grants.display(), "there is no grants file: nothing is granted");
+            Grants::none()
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Policy::new(PolicyInputs {
+        host,
+        shells,
+        grants,
+        catalogue,
+        loads: Loads::Decided,
+    })?)
+}
+
+fn plan_of(policy: &Policy) -> HostPlan {
+    let cards = policy.host().cards.iter().map(|card| {
+        let address = card.address.to_string();
+        let regions = policy.shell(&card.address).map(|shell| {
+            shell.regions.iter().map(|region| RegionPlan {
+                name: region.name.to_string(),
+                functions: region
+                    .user_functions
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
+                rate: region.rate.unwrap_or(policy.host().limits.load_rate),
+            })
+        });
+        CardPlan {
+            name: card_name(&address),
+            address,
+            regions: regions.into_iter().flatten().collect(),
+        }
+    });
+    HostPlan::new(cards.collect())
+}
+
+fn granted(policy: &Policy, ask: &Ask, grant: &Grant) -> Granted {
+    let interface_id = policy
+        .region(&ask.region)
+        .map_or(grant.variant.interface_id, |region| region.interface_id);
+    Granted {
+        image: grant.image.to_string(),
+        image_digest: grant.image_digest.0,
+        path: grant.variant.path.to_string(),
+        facts: Facts {
+            digest: grant.variant.sha256.0,
+            size: grant.variant.size,
+            interface_id: interface_id.0,
+            function_id: grant.function_id.0,
+        },
+        rule: format!("{}, role {}", grant.rule, grant.role),
+        list_version: grant.list_version,
+        revision: revision(policy),
+    }
+}
+
+/// A short form of the policy's revision, compared for equality only.
+fn revision(policy: &Policy) -> u64 {
+    let digest = policy.revision().0.0;
+    let (head, _tail) = digest.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+    u64::from_le_bytes(*head)
+}
+
+fn short(policy: &Policy) -> String {
+    format!("{:016x}", revision(policy))
+}
+
+fn bound() -> u64 {
+    u64::try_from(FILE_MAX).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,283 @@
+//! Sealed bytes by digest, and what was found out about them.
+//!
+//! Knows memfds, digests and containers. Must not know who asks. A repeat of a
+//! load finds its bytes sealed and its verdict still held: no file is read and
+//! nothing is hashed again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bitstream::Container;
+use card::{SealError, SealedMemfd};
+use ring::digest::{SHA256, digest};
+use thiserror::Error;
+use uuid::Uuid;
+
+use super::plan::RegionKey;
+
+/// What the signed metadata and the region say about the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// SHA-256.
+    pub digest: [u8; 32],
+    /// Bytes.
+    pub size: u64,
+    /// The interface id of the region, which the container must name.
+    pub interface_id: Uuid,
+    /// The function that the container must name.
+    pub function_id: Uuid,
+}
+
+/// A bitstream is not what it should be.
+#[derive(Debug, Error)]
+pub enum BytesError {
+    /// It cannot be read.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// Why.
+        error: String,
+    },
+    /// Its size is not the signed one.
+    #[error("{path} has {have} bytes, signed are {want}")]
+    Size {
+        /// Its path.
+        path: String,
+        /// The file's.
+        have: u64,
+        /// The signed one.
+        want: u64,
+    },
+    /// It cannot be sealed.
+    #[error("sealing: {0}")]
+    Seal(#[from] SealError),
+    /// Its bytes are not the signed ones (B1).
+    #[error("digest mismatch: the bytes hash to {have}, signed is {want}")]
+    Digest {
+        /// The bytes'.
+        have: String,
+        /// The signed one.
+        want: String,
+    },
+    /// It is no container that can be loaded.
+    #[error("container: {0}")]
+    Container(String),
+    /// It was made for another interface.
+    #[error("interface mismatch: the container names {have}, the region is {want}")]
+    Interface {
+        /// The container's.
+        have: Uuid,
+        /// The region's.
+        want: Uuid,
+    },
+    /// It holds another function than was signed.
+    #[error("function mismatch: the container names {have}, signed is {want}")]
+    Function {
+        /// The container's.
+        have: Uuid,
+        /// The signed one.
+        want: Uuid,
+    },
+}
+
+/// Bytes that nobody can change any more, with a digest that they claim to have.
+#[derive(Debug, Clone)]
+pub struct Sealed {
+    memfd: Arc<SealedMemfd>,
+    facts: Facts,
+    verified: bool,
+}
+
+/// Proof: these very bytes were hashed, parsed and compared with the facts.
+#[derive(Debug, Clone)]
+pub struct VerifiedBytes {
+    memfd: Arc<SealedMemfd>,
+    facts: Facts,
+}
+
+impl VerifiedBytes {
+    /// The facts that hold.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn memfd(&self) -> &SealedMemfd {
+        &self.memfd
+    }
+}
+
+impl Sealed {
+    /// Reads the file below `targets` into sealed memory. The file may change while it is read:
+    /// what counts from here on is what was sealed.
+    ///
+    /// # Errors
+    /// Unreadable, another size than the signed one, no memory.
+    pub fn from_file(targets: &Path, path: &str, facts: Facts) -> Result<Self, BytesError> {
+        let unreadable = |error: String| BytesError::Unreadable {
+            path: path.to_owned(),
+            error,
+        };
+        let (file, size) = crate::files::open_beneath(targets, Path::new(path))
+            .map_err(|error| unreadable(error.to_string()))?;
+        if size != facts.size {
+            return Err(BytesError::Size {
+                path: path.to_owned(),
+                have: size,
+                want: facts.size,
+            });
+        }
+        let memfd = SealedMemfd::from_reader(file, facts.size)?;
+        if memfd.length() != facts.size {
+            return Err(BytesError::Size {
+                path: path.to_owned(),
+                have: memfd.length(),
+                want: facts.size,
+            });
+        }
+        Ok(Self {
+            memfd: Arc::new(memfd),
+            facts,
+            verified: false,
+        })
+    }
+
+    /// The bytes, to hand to the card's process while they are verified here.
+    #[must_use]
+    pub fn memfd(&self) -> &SealedMemfd {
+        &self.memfd
+    }
+
+    /// Hashes and parses the sealed bytes, and compares them with the facts; at once where that
+    /// was done before.
+    ///
+    /// # Errors
+    /// See [`BytesError`].
+    pub fn verify(self) -> Result<VerifiedBytes, BytesError> {
+        if !self.verified {
+            let map = self.memfd.map()?;
+            let have = digest(&SHA256, &map);
+            if have.as_ref() != self.facts.digest {
+                return Err(BytesError::Digest {
+                    have: crate::hex::encode(have.as_ref()),
+                    want: crate::hex::encode(&self.facts.digest),
+                });
+            }
+            let container =
+                bitstream::parse(&map).map_err(|error| BytesError::Container(error.to_string()))?;
+            let Container::Gbs(gbs) = container else {
+                return Err(BytesError::Container(
+                    "no engine of this host loads it".to_owned(),
+                ));
+            };
+            if gbs.interface_id != self.facts.interface_id {
+                return Err(BytesError::Interface {
+                    have: gbs.interface_id,
+                    want: self.facts.interface_id,
+                });
+            }
+            if gbs.accelerator != self.facts.function_id {
+                return Err(BytesError::Function {
+                    have: gbs.accelerator,
+                    want: self.facts.function_id,
+                });
+            }
+        }
+        Ok(VerifiedBytes {
+            memfd: self.memfd,
+            facts: self.facts,
+        })
+    }
+}
+
+/// Sealed bytes of loads that went before, up to a number of bytes in all.
+#[derive(Debug)]
+pub struct SealedCache {
+    limit: u64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    entries: BTreeMap<[u8; 32], Entry>,
+    bytes: u64,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    memfd: Arc<SealedMemfd>,
+    used: u64,
+    /// For which region and revision of the host's files the facts held.
+    verdicts: BTreeSet<(RegionKey, u64)>,
+}
+
+impl SealedCache {
+    /// An empty cache of at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            inner: Mutex::new(Inner::default()),
+        }
+    }
+
+    /// The sealed bytes of this digest, and whether their verdict for the region still stands.
+    #[must_use]
+    pub fn get(&self, facts: &Facts, region: RegionKey, revision: u64) -> Option<Sealed> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.clock = inner.clock.wrapping_add(1);
+        let clock = inner.clock;
+        let entry = inner.entries.get_mut(&facts.digest)?;
+        entry.used = clock;
+        Some(Sealed {
+            memfd: Arc::clone(&entry.memfd),
+            facts: facts.clone(),
+            verified: entry.verdicts.contains(&(region, revision)),
+        })
+    }
+
+    /// Keeps verified bytes and their verdict; the bytes used longest ago make room.
+    pub fn keep(&self, bytes: &VerifiedBytes, region: RegionKey, revision: u64) {
+        let size = bytes.memfd.length();
+        if size > self.limit {
+            return;
+        }
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.clock = inner.clock.wrapping_add(1);
+        let clock = inner.clock;
+        if let Some(entry) = inner.entries.get_mut(&bytes.facts.digest) {
+            // Verdicts of older revisions are of no use any more.
+            entry.verdicts.retain(|(_region, of)| *of == revision);
+            entry.verdicts.insert((region, revision));
+            entry.used = clock;
+            return;
+        }
+        while inner.bytes.saturating_add(size) > self.limit {
+            let Some(oldest) = inner
+                .entries
+                .iter()
+                .min_by_key(|(_digest, entry)| entry.used)
+                .map(|(digest, _entry)| *digest)
+            else {
+                break;
+            };
+            if let Some(gone) = inner.entries.remove(&oldest) {
+                inner.bytes = inner.bytes.saturating_sub(gone.memfd.length());
+            }
+        }
+        inner.bytes = inner.bytes.saturating_add(size);
+        inner.entries.insert(
+            bytes.facts.digest,
+            Entry {
+                memfd: Arc::clone(&bytes.memfd),
+                used: clock,
+                verdicts: BTreeSet::from([(region, revision)]),
+            },
+        );
+    }
+}

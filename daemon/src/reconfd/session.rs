@@ -1,0 +1,381 @@
+//! One connection of one VM's channel: bytes in, requests answered, events out.
+//!
+//! Knows frames, the handshake, time limits and the outbox's bound. Must not
+//! know who the VM is: it speaks to a [`Guest`], which the channel's binding
+//! has chosen.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::handshake::{Fresh, HostHandshake, HostStep, MINOR, Nonce, Session};
+use protocol::header::FrameError;
+use protocol::kind::Kind;
+use protocol::message::{ErrorReply, Event, EventKind, Ready, Slot, Watch, WatchReply};
+use protocol::reply::Reply;
+use protocol::request::Request;
+use protocol::scanner::{PendingPart, Scanned, Scanner};
+use protocol::status::{Detail, Status};
+use tokio::net::UnixStream;
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::abuse::Verdict;
+use super::channel::End;
+
+/// Answers that a guest has not read yet, in bytes, beyond what the socket holds (G12).
+const OUTBOX_MAX: usize = 16 * 1024;
+/// A header must be whole within this time (G2).
+const HEADER_TIME: Duration = Duration::from_secs(5);
+/// A body must be whole within this time (G2).
+const BODY_TIME: Duration = Duration::from_secs(10);
+/// Bytes read at once.
+const CHUNK: usize = 8 * 1024;
+
+/// Something that happened to a slot of the VM.
+#[derive(Debug, Clone)]
+pub struct Happened {
+    /// The slot.
+    pub slot: Slot,
+    /// What.
+    pub what: EventKind,
+}
+
+/// The VM that a session serves, as the session may know it.
+pub trait Guest: Send + Sync + 'static {
+    /// What a new session is told.
+    fn ready(&self) -> Ready;
+    /// Answers a request; never longer than a few seconds.
+    fn answer(&self, request: Request) -> impl Future<Output = Reply> + Send;
+    /// Which slots a watch covers, and where its events come from.
+    ///
+    /// # Errors
+    /// The answer to give instead.
+    fn watch(
+        &self,
+        watch: &Watch,
+    ) -> Result<(WatchReply, broadcast::Receiver<Happened>), ErrorReply>;
+    /// Broken framing: go on, or close?
+    fn framing_error(&self) -> Verdict;
+    /// A session was opened (`true`) or the connection ended (`false`).
+    fn session(&self, open: bool);
+}
+
+/// Serves a connection until it ends or `over` turns true.
+pub async fn run(
+    guest: Arc<impl Guest>,
+    stream: UnixStream,
+    mut over: watch::Receiver<bool>,
+) -> End {
+    let mut session = Connection::new(Arc::clone(&guest), stream);
+    let end = tokio::select! {
+        end = session.serve() => end,
+        _ended = over.wait_for(|over| *over) => End::Over,
+    };
+    guest.session(false);
+    end
+}
+
+/// What a watch of this session covers.
+#[derive(Debug)]
+struct Watching {
+    sequence: u32,
+    slots: Vec<Slot>,
+    events: broadcast::Receiver<Happened>,
+    number: u64,
+}
+
+struct Connection<G> {
+    guest: Arc<G>,
+    stream: UnixStream,
+    scanner: Scanner,
+    handshake: HostHandshake,
+    watching: Option<Watching>,
+    outbox: VecDeque<u8>,
+    partial_since: Option<(PendingPart, Instant)>,
+}
+
+/// The kernel's random numbers.
+struct Random;
+
+impl Fresh for Random {
+    fn nonce(&mut self) -> Nonce {
+        uuid::Uuid::new_v4().into_bytes()
+    }
+
+    fn session_id(&mut self) -> u64 {
+        uuid::Uuid::new_v4().as_u64_pair().1
+    }
+}
+
+/// What a frame asks for, once the scanner's borrow is over.
+enum Todo {
+    Send(Vec<u8>),
+    Open(Session),
+    Answer(Session, u32, Request),
+    Refuse(u64, u32, ErrorReply),
+    Error,
+    Nothing,
+}
+
+impl<G: Guest> Connection<G> {
+    fn new(guest: Arc<G>, stream: UnixStream) -> Self {
+        Self {
+            guest,
+            stream,
+            scanner: Scanner::host(),
+            handshake: HostHandshake::new(MINOR),
+            watching: None,
+            outbox: VecDeque::new(),
+            partial_since: None,
+        }
+    }
+
+    async fn serve(&mut self) -> End {
+        let mut chunk = vec![0u8; CHUNK];
+        loop {
+            if self.outbox.len() > OUTBOX_MAX {
+                return End::NotReading;
+            }
+            let partial_until = self.partial_since.map(|(part, since)| {
+                since
+                    + if part == PendingPart::Header {
+                        HEADER_TIME
+                    } else {
+                        BODY_TIME
+                    }
+            });
+            tokio::select! {
+                ready = self.stream.readable() => {
+                    if ready.is_err() {
+                        return End::Closed;
+                    }
+                    match self.stream.try_read(&mut chunk) {
+                        Ok(0) => return End::Closed,
+                        Ok(len) => if let Some(end) = self.take(chunk.get(..len).unwrap_or_default()).await {
+                            return end;
+                        },
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(_gone) => return End::Closed,
+                    }
+                }
+                ready = self.stream.writable(), if !self.outbox.is_empty() => {
+                    if ready.is_err() || self.flush().is_err() {
+                        return End::Closed;
+                    }
+                }
+                happened = next_event(&mut self.watching) => self.tell(happened),
+                () = sleep_until(partial_until) => {
+                    debug!("half a frame was given up");
+                    self.scanner.abandon_partial();
+                    self.partial_since = None;
+                    if let Some(end) = self.take(&[]).await {
+                        return end;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes bytes apart and answers what is in them.
+    async fn take(&mut self, bytes: &[u8]) -> Option<End> {
+        let mut input = bytes;
+        loop {
+            let todo = match self.scanner.next(&mut input) {
+                None => break,
+                Some(Scanned::Frame(frame)) => {
+                    let header = frame.header;
+                    match self.handshake.on_frame(&frame, &mut Random) {
+                        HostStep::Welcome(welcome) => {
+                            match protocol::frame::encode(
+                                Kind::WELCOME,
+                                0,
+                                header.sequence,
+                                &welcome,
+                            ) {
+                                Ok(bytes) => Todo::Send(bytes),
+                                Err(_never) => Todo::Nothing,
+                            }
+                        }
+                        HostStep::Opened(session) => Todo::Open(session),
+                        HostStep::Request(session) => match Request::from_frame(&frame) {
+                            Ok(request) => Todo::Answer(session, header.sequence, request),
+                            Err(error) => {
+                                Todo::Refuse(session.id.get(), header.sequence, error.to_reply())
+                            }
+                        },
+                        HostStep::Stale(_why) => Todo::Refuse(
+                            header.session,
+                            header.sequence,
+                            ErrorReply::new(Status::Stale, Detail::None),
+                        ),
+                        HostStep::Discarded => Todo::Nothing,
+                        HostStep::Overrun | HostStep::Misdirected => Todo::Error,
+                    }
+                }
+                // Before a session a false start is what a dead process left behind; the budget
+                // counts it. Within one it is abuse.
+                Some(Scanned::Broken(error)) => {
+                    debug!(%error, "broken framing");
+                    // A hello in the middle of a body is a process that died and another that
+                    // began: nobody's abuse.
+                    let abuse =
+                        self.handshake.session().is_some() && error != FrameError::Interrupted;
+                    if abuse { Todo::Error } else { Todo::Nothing }
+                }
+                Some(Scanned::Resynced { discarded }) => {
+                    debug!(discarded, "found the place again");
+                    Todo::Nothing
+                }
+            };
+            if let Some(end) = self.act(todo).await {
+                return Some(end);
+            }
+        }
+        let discarded = self.scanner.take_discarded();
+        if discarded > 0 && self.handshake.on_discarded(discarded) == HostStep::Overrun {
+            if let Some(end) = self.framing_error() {
+                return Some(end);
+            }
+        }
+        let pending = self.scanner.pending();
+        if self.partial_since.map(|(part, _since)| part) != pending {
+            self.partial_since = pending.map(|part| (part, Instant::now()));
+        }
+        None
+    }
+
+    async fn act(&mut self, todo: Todo) -> Option<End> {
+        match todo {
+            Todo::Nothing => None,
+            Todo::Send(bytes) => {
+                self.send(&bytes);
+                None
+            }
+            Todo::Error => self.framing_error(),
+            Todo::Open(session) => {
+                // What an earlier session of this connection asked for is over with it.
+                self.watching = None;
+                self.guest.session(true);
+                match protocol::frame::encode(Kind::READY, session.id.get(), 0, &self.guest.ready())
+                {
+                    Ok(bytes) => self.send(&bytes),
+                    Err(error) => warn!(%error, "a ready that cannot be encoded"),
+                }
+                None
+            }
+            Todo::Refuse(session, sequence, reply) => {
+                self.reply(session, sequence, &Reply::Error(reply));
+                None
+            }
+            Todo::Answer(session, sequence, Request::Watch(watch)) => {
+                let reply = match self.guest.watch(&watch) {
+                    Ok((reply, events)) => {
+                        self.watching = Some(Watching {
+                            sequence,
+                            slots: reply.slots.clone(),
+                            events,
+                            number: 0,
+                        });
+                        Reply::Watch(reply)
+                    }
+                    Err(error) => Reply::Error(error),
+                };
+                self.reply(session.id.get(), sequence, &reply);
+                None
+            }
+            Todo::Answer(session, sequence, request) => {
+                let reply = self.guest.answer(request).await;
+                self.reply(session.id.get(), sequence, &reply);
+                (self.outbox.len() > OUTBOX_MAX).then_some(End::NotReading)
+            }
+        }
+    }
+
+    fn framing_error(&self) -> Option<End> {
+        match self.guest.framing_error() {
+            Verdict::Forgive => None,
+            Verdict::Close(time) => Some(End::Penalty(time)),
+        }
+    }
+
+    fn reply(&mut self, session: u64, sequence: u32, reply: &Reply) {
+        let frame = reply.to_frame(session, sequence).or_else(|error| {
+            // An answer that does not fit is a mistake of ours; the guest still gets one.
+            warn!(%error, "an answer that cannot be encoded");
+            Reply::Error(ErrorReply::new(Status::Failed, Detail::None)).to_frame(session, sequence)
+        });
+        match frame {
+            Ok(bytes) => self.send(&bytes),
+            Err(error) => warn!(%error, "not even an error can be encoded"),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.outbox.extend(bytes);
+        // The usual case needs no second round through the loop; an error shows there.
+        let _later = self.flush();
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.outbox.is_empty() {
+            let (front, _back) = self.outbox.as_slices();
+            match self.stream.try_write(front) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(len) => drop(self.outbox.drain(..len.min(self.outbox.len()))),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, happened: Happened) {
+        let Some(session) = self.handshake.session() else {
+            return;
+        };
+        let Some(watching) = &mut self.watching else {
+            return;
+        };
+        let number = watching.number;
+        watching.number = number.wrapping_add(1);
+        let sequence = watching.sequence;
+        // Progress is the first to go when the guest does not keep up; the gap in the numbers tells.
+        if self.outbox.len() > OUTBOX_MAX / 2 && matches!(happened.what, EventKind::Progress(_)) {
+            return;
+        }
+        let event = Event {
+            number,
+            slot: happened.slot,
+            what: happened.what,
+        };
+        self.reply(session.id.get(), sequence, &Reply::Event(event));
+    }
+}
+
+/// The next event of the watch; never, where there is none.
+async fn next_event(watching: &mut Option<Watching>) -> Happened {
+    loop {
+        let Some(watch) = watching else {
+            return std::future::pending().await;
+        };
+        match watch.events.recv().await {
+            Ok(happened) if watch.slots.contains(&happened.slot) => return happened,
+            Ok(_other_slot) => {}
+            Err(broadcast::error::RecvError::Lagged(missed)) => {
+                watch.number = watch.number.wrapping_add(missed);
+            }
+            Err(broadcast::error::RecvError::Closed) => *watching = None,
+        }
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
