@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::handshake::{Fresh, HostHandshake, HostStep, MINOR, Nonce, Session};
-use protocol::header::FrameError;
+use protocol::header::Blame;
 use protocol::kind::Kind;
 use protocol::message::{ErrorReply, Event, EventKind, Ready, Slot, Watch, WatchReply};
 use protocol::reply::Reply;
@@ -95,8 +95,12 @@ struct Connection<G> {
     handshake: HostHandshake,
     watching: Option<Watching>,
     outbox: VecDeque<u8>,
-    partial_since: Option<(PendingPart, Instant)>,
+    /// Which part of which frame is awaited, and since when.
+    partial_since: Option<(Partial, Instant)>,
 }
+
+/// A frame that has begun: its part, and where in the stream it stands.
+type Partial = (PendingPart, u64);
 
 /// The kernel's random numbers.
 struct Random;
@@ -117,7 +121,7 @@ enum Todo {
     Open(Session),
     Answer(Session, u32, Request),
     Refuse(u64, u32, ErrorReply),
-    Error,
+    Error(Option<Status>),
     Nothing,
 }
 
@@ -140,7 +144,7 @@ impl<G: Guest> Connection<G> {
             if self.outbox.len() > OUTBOX_MAX {
                 return End::NotReading;
             }
-            let partial_until = self.partial_since.map(|(part, since)| {
+            let partial_until = self.partial_since.map(|((part, _position), since)| {
                 since
                     + if part == PendingPart::Header {
                         HEADER_TIME
@@ -172,6 +176,10 @@ impl<G: Guest> Connection<G> {
                     debug!("half a frame was given up");
                     self.scanner.abandon_partial();
                     self.partial_since = None;
+                    let counted = self.handshake.session().is_some();
+                    if let Some(end) = counted.then(|| self.framing_error(Some(Status::Protocol))).flatten() {
+                        return end;
+                    }
                     if let Some(end) = self.take(&[]).await {
                         return end;
                     }
@@ -213,7 +221,9 @@ impl<G: Guest> Connection<G> {
                             ErrorReply::new(Status::Stale, Detail::None),
                         ),
                         HostStep::Discarded => Todo::Nothing,
-                        HostStep::Overrun | HostStep::Misdirected => Todo::Error,
+                        HostStep::Overrun => Todo::Error(Some(Status::Protocol)),
+                        // Never answered: a channel that echoes would talk to itself.
+                        HostStep::Misdirected => Todo::Error(None),
                     }
                 }
                 // Before a session a false start is what a dead process left behind; the budget
@@ -222,9 +232,12 @@ impl<G: Guest> Connection<G> {
                     debug!(%error, "broken framing");
                     // A hello in the middle of a body is a process that died and another that
                     // began: nobody's abuse.
-                    let abuse =
-                        self.handshake.session().is_some() && error != FrameError::Interrupted;
-                    if abuse { Todo::Error } else { Todo::Nothing }
+                    let abuse = self.handshake.session().is_some() && error.blame() == Blame::Peer;
+                    if abuse {
+                        Todo::Error(Some(error.status()))
+                    } else {
+                        Todo::Nothing
+                    }
                 }
                 Some(Scanned::Resynced { discarded }) => {
                     debug!(discarded, "found the place again");
@@ -237,13 +250,14 @@ impl<G: Guest> Connection<G> {
         }
         let discarded = self.scanner.take_discarded();
         if discarded > 0 && self.handshake.on_discarded(discarded) == HostStep::Overrun {
-            if let Some(end) = self.framing_error() {
+            if let Some(end) = self.framing_error(Some(Status::Protocol)) {
                 return Some(end);
             }
         }
         let pending = self.scanner.pending();
-        if self.partial_since.map(|(part, _since)| part) != pending {
-            self.partial_since = pending.map(|part| (part, Instant::now()));
+        let pending = pending.map(|part| (part, self.scanner.position()));
+        if self.partial_since.map(|(partial, _since)| partial) != pending {
+            self.partial_since = pending.map(|partial| (partial, Instant::now()));
         }
         None
     }
@@ -255,7 +269,7 @@ impl<G: Guest> Connection<G> {
                 self.send(&bytes);
                 None
             }
-            Todo::Error => self.framing_error(),
+            Todo::Error(status) => self.framing_error(status),
             Todo::Open(session) => {
                 // What an earlier session of this connection asked for is over with it.
                 self.watching = None;
@@ -295,7 +309,11 @@ impl<G: Guest> Connection<G> {
         }
     }
 
-    fn framing_error(&self) -> Option<End> {
+    /// Counts a protocol error and, within a session, tells the guest of it.
+    fn framing_error(&mut self, told: Option<Status>) -> Option<End> {
+        if let Some(status) = told.filter(|_status| self.handshake.session().is_some()) {
+            self.reply(0, 0, &Reply::Error(ErrorReply::new(status, Detail::None)));
+        }
         match self.guest.framing_error() {
             Verdict::Forgive => None,
             Verdict::Close(time) => Some(End::Penalty(time)),

@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// What the command line says.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub(super) struct Options {
     /// host.toml.
     pub host_file: PathBuf,
     /// Start the cards' processes where nobody holds a card.
@@ -40,7 +40,7 @@ pub struct Options {
 
 /// Why it does not start. Each has an exit code of its own.
 #[derive(Debug, Error)]
-pub enum StartError {
+pub(super) enum StartError {
     /// The operator's files.
     #[error(transparent)]
     Files(#[from] FilesError),
@@ -67,11 +67,11 @@ pub enum StartError {
 ///
 /// # Errors
 /// [`StartError`].
-pub async fn run(options: Options, ready: impl FnOnce()) -> Result<(), StartError> {
+pub(super) async fn run(options: Options, ready: impl FnOnce()) -> Result<(), StartError> {
     policy::trust::self_test().map_err(|error| StartError::SelfTest(error.to_string()))?;
     let (host, admin, allowed) = build(&options)?;
     for (number, link) in host.cards.iter().enumerate() {
-        let events: Arc<dyn CardEvents> = Arc::clone(&host) as Arc<dyn CardEvents>;
+        let events: Arc<dyn CardEvents> = Arc::<Host>::clone(&host);
         let spawn = spawner(&options, &host, number);
         tokio::spawn(Arc::clone(link).run(events, spawn));
     }

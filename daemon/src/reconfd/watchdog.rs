@@ -19,7 +19,7 @@ use super::identity::{Generation, ProcessId};
 ///
 /// # Errors
 /// The kernel gives no pidfd.
-pub fn watch(
+pub(super) fn watch(
     host: Arc<Host>,
     vm: Uuid,
     generation: &Generation,
