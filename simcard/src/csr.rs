@@ -64,6 +64,17 @@ pub(crate) fn stores(offset: u64, bytes: &[u8]) -> impl Iterator<Item = Store> {
             return None;
         }
         let lane = at & 7;
+        // The common store, made short: a card takes one for each word of a bitstream.
+        if let (0, Some((whole, after))) = (lane, rest.split_first_chunk::<8>()) {
+            let register = at;
+            at = at.wrapping_add(8);
+            rest = after;
+            return Some(Store {
+                register,
+                value: u64::from_le_bytes(*whole),
+                mask: u64::MAX,
+            });
+        }
         let room = usize::try_from(8u64.wrapping_sub(lane)).unwrap_or(8);
         let (piece, after) = rest.split_at(room.min(rest.len()));
         let mut value = 0;

@@ -69,9 +69,9 @@ fn identities_that_linux_shows() {
 fn the_pci_identities_are_those_of_a_pac() {
     let mut bench = Bench::new();
     for (function, device) in [
-        (PciFunction::Management, 0x09c4),
-        (user(0), 0x09c5),
-        (user(1), 0x09c5),
+        (PciFunction::Management, 0xc4),
+        (user(0), 0xc5),
+        (user(1), 0xc5),
     ] {
         let mut ids = [0; 4];
         bench.card.read(function, Space::Config, 0, &mut ids);
