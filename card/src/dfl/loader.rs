@@ -74,7 +74,8 @@ impl DflEngine {
         self.clear_errors(deadline)?;
         self.store(PR_CTRL, 0)?;
         self.await_control(deadline, "the end of the engine's reset", BUSY_BITS, 0)?;
-        self.await_idle(deadline, "the engine's rest")
+        self.await_idle(deadline, "the engine's rest")?;
+        Ok(())
     }
 
     /// Clears what earlier loads left. An error that the hardware still
@@ -140,30 +141,39 @@ impl DflEngine {
         Ok(())
     }
 
-    fn await_verdict(&mut self, region: RegionId, deadline: Duration) -> Result<(), ProgramCause> {
+    fn await_verdict(
+        &mut self,
+        region: RegionId,
+        deadline: Duration,
+    ) -> Result<RawStatus, ProgramCause> {
         // This also flushes what was posted.
         let status = self.load(PR_STS)?;
         self.look_for_faults(status)?;
         self.still_started()?;
         self.store(PR_CTRL, self.completing(region))?;
         let mut patience = self.patience(deadline);
-        loop {
+        let control = loop {
             let control = self.load(PR_CTRL)?;
             let status = self.load(PR_STS)?;
             // With START still set an error will never end by itself.
             self.look_for_faults(status)?;
             if control & PR_CTRL_START == 0 {
-                break;
+                break control;
             }
             if !patience.another(&*self.clock) {
                 return Err(self.late(deadline, "the end of the load"));
             }
-        }
+        };
         // The fault flag follows the errors and START by a moment, so the
         // errors are read at both ends of the wait for rest.
         self.no_errors()?;
-        self.await_idle(deadline, "the engine's rest after the load")?;
-        self.no_errors()
+        let status = self.await_idle(deadline, "the engine's rest after the load")?;
+        self.no_errors()?;
+        Ok(RawStatus {
+            control: Some(control),
+            status: Some(status),
+            errors: Some(0),
+        })
     }
 
     /// The store that says "all words are pushed". OFS bits are set-only, and
@@ -221,19 +231,22 @@ impl DflEngine {
     }
 
     /// Waits until the status shows no fault, and on OFS cards a controller
-    /// at rest: a START that comes sooner may be lost.
-    fn await_idle(&mut self, deadline: Duration, what: &'static str) -> Result<(), ProgramCause> {
+    /// at rest: a START that comes sooner may be lost. Returns that status.
+    fn await_idle(&mut self, deadline: Duration, what: &'static str) -> Result<u64, ProgramCause> {
         let busy = match self.shape {
             Shape::Classic => PR_STS_FAULT,
             Shape::Ofs => PR_STS_FAULT | PR_STS_HOST,
         };
         let mut patience = self.patience(deadline);
-        while self.load(PR_STS)? & busy != 0 {
+        loop {
+            let status = self.load(PR_STS)?;
+            if status & busy == 0 {
+                return Ok(status);
+            }
             if !patience.another(&*self.clock) {
                 return Err(self.late(deadline, what));
             }
         }
-        Ok(())
     }
 
     /// One wait: as long as one may be, and not beyond the whole load's end.
@@ -278,10 +291,8 @@ impl Loader for DflEngine {
     }
 
     fn complete(&mut self, region: RegionId, deadline: Duration) -> Result<RawStatus, Failure> {
-        match self.await_verdict(region, deadline) {
-            Ok(()) => Ok(self.raw_status()),
-            Err(cause) => Err(self.failure(cause)),
-        }
+        self.await_verdict(region, deadline)
+            .map_err(|cause| self.failure(cause))
     }
 
     fn recover(&mut self, region: RegionId) -> RegionLeft {
