@@ -412,6 +412,24 @@ fn an_image_digest_covers_what_would_be_loaded_and_not_its_name() {
     assert_ne!(image_digest(&one), image_digest(&other));
 }
 
+#[test]
+fn the_samples_in_the_documentation_are_read() {
+    let page = include_str!("../../../docs/images.md");
+    let samples: Vec<String> = page
+        .split("```json\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .map(|text| text.replace("<64 hex digits>", &"0".repeat(64)))
+        .map(|text| text.replace("<128 hex digits>", &"0".repeat(128)))
+        .collect();
+    let [list_text, signature, root] = samples.as_slice() else {
+        panic!("{samples:?}")
+    };
+    assert_eq!(list::parse(list_text.as_bytes()).unwrap().version, 7);
+    assert!(serde_json::from_str::<SignatureFile>(signature).is_ok());
+    assert_eq!(Root::parse(root.as_bytes()).unwrap().threshold(), 1);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
