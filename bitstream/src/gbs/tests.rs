@@ -178,7 +178,10 @@ fn g1_huge_length_allocates_nothing() {
         assert_eq!(refusal(len), ContainerError::MetadataTooLong { len });
     }
     for len in [METADATA_MAX, 4097, 7] {
-        assert_eq!(refusal(len), ContainerError::MetadataBeyondFile { len, available: 6 });
+        assert_eq!(
+            refusal(len),
+            ContainerError::MetadataBeyondFile { len, available: 6 }
+        );
     }
     assert_eq!(refusal(6), ContainerError::PayloadMissing { at: 26 });
 }
