@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bar;
 mod card;
 pub mod cli;
 mod clock;
@@ -35,6 +36,7 @@ mod pci;
 mod pr;
 mod region;
 mod regions;
+mod run;
 mod serve;
 mod state;
 mod stats;

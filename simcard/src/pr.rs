@@ -21,10 +21,10 @@ use crate::csr::{Level, Store};
 use crate::dfl::{self, List, Type};
 use crate::fault::{Faults, Kind, PrError, Stage};
 use crate::fifo::{Drain, Fifo, Push};
-use crate::functions::{self, Function};
-use crate::payload::{Content, Received, Recogniser};
+use crate::functions::Function;
 use crate::region::Fabric;
 use crate::regions::Regions;
+use crate::run::Run;
 use crate::stats::count;
 use crate::table::Table;
 
@@ -99,27 +99,6 @@ enum Rst {
     Ignored,
 }
 
-/// One reconfiguration, from START to its end.
-#[derive(Debug, Clone)]
-struct Run {
-    region: u8,
-    recogniser: Recogniser,
-    words: u64,
-    /// Errors so far: the outcome, also where ERR was written away meanwhile.
-    errors: u64,
-    ending: Ending,
-    at_data: u64,
-    at_complete: u64,
-}
-
-/// How a run ends when nothing in it goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    AsTold,
-    WrongIdentity,
-    Never,
-}
-
 impl Engine {
     pub(crate) fn new(interface: Uuid, rate: Rate, fifo_depth: u16) -> Self {
         Self {
@@ -162,10 +141,9 @@ impl Engine {
     /// Does what would have happened up to now.
     pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
         self.fifo.settle(around.now);
-        let endless = |run: &Run| run.ending == Ending::Never;
         if self.complete
             && self.fifo.is_empty()
-            && let Some(run) = self.run.take_if(|run| !endless(run))
+            && let Some(run) = self.run.take_if(|run| run.can_end())
         {
             self.finish(run, around);
         }
@@ -298,22 +276,10 @@ impl Engine {
 
         let (drain, taken) = self.speed(number, around.faults);
         self.fifo.start(drain, taken, around.now);
-        let ending = if around.faults.strikes(Some(number), Kind::Hang) {
-            Ending::Never
-        } else if around.faults.strikes(Some(number), Kind::WrongIdentity) {
-            Ending::WrongIdentity
-        } else {
-            Ending::AsTold
-        };
-        self.run = Some(Run {
-            region: number,
-            recogniser: Recogniser::new(),
-            words: 0,
-            errors: 0,
-            ending,
-            at_data: at(Stage::Data),
-            at_complete: at(Stage::Complete),
-        });
+        let mut run = Run::begin(number, around.faults);
+        run.at_data = at(Stage::Data);
+        run.at_complete = at(Stage::Complete);
+        self.run = Some(run);
     }
 
     /// How fast this run goes, and how many credits are gone from the start.
@@ -383,45 +349,14 @@ impl Engine {
             return;
         };
         region.fabric = Fabric::Still;
-        let told = run.errors | run.at_complete;
-        let verdict = self.judge(run.recogniser.finish(), around.table);
-        match (told, verdict) {
-            (0, Ok(function)) => {
-                let function = if run.ending == Ending::WrongIdentity {
-                    functions::WRONG
-                } else {
-                    function
-                };
+        match run.verdict(self.interface, around.table) {
+            Ok(function) => {
                 region.configure(Function::named(function, around.now));
                 count(&mut region.stats.pr_successes);
             }
-            (0, Err(error)) => {
+            Err(bits) => {
                 count(&mut region.stats.pr_failures);
-                self.raise(error.bit());
-            }
-            (told, _) => {
-                count(&mut region.stats.pr_failures);
-                self.raise(told);
-            }
-        }
-    }
-
-    /// What the words make, or the error they end in.
-    fn judge(&self, received: Received, table: &Table) -> Result<Uuid, PrError> {
-        match received.content {
-            Content::Sound {
-                interface,
-                function,
-            } if interface == self.interface => Ok(function),
-            Content::Sound { .. } => Err(PrError::Incompatible),
-            Content::Damaged {
-                interface: Some(interface),
-            } if interface != self.interface => Err(PrError::Incompatible),
-            Content::Damaged { .. } | Content::Foreign => {
-                table.get(&received.digest).ok_or(match received.content {
-                    Content::Foreign => PrError::Incompatible,
-                    _ => PrError::Crc,
-                })
+                self.raise(bits);
             }
         }
     }

@@ -146,6 +146,17 @@ fn d14_a_gate_left_to_the_guest_spoils_the_run() {
 }
 
 #[test]
+fn d14_a_guests_device_reset_that_opens_the_gate_spoils_the_run() {
+    let mut bench = Bench::new();
+    bench.hand_over(0, ADDER);
+    bench.vf_w(0, PORT_CTRL, 5);
+    bench.reset_engine();
+    bench.start(0);
+    bench.card.reset(user(0));
+    assert_eq!(bench.r(ERR), 1);
+}
+
+#[test]
 fn the_counter_counts_out_of_reset_only() {
     let mut bench = Bench::new();
     bench.hand_over(0, COUNTER);
