@@ -22,7 +22,7 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
 
 Environment:
   RECONF_CHANNEL  the channel, as --channel
-  NO_COLOR        no colour, whatever its value";
+  NO_COLOR        no colour, if not empty";
 
 /// How the command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -99,7 +99,11 @@ fn ask_host(ui: &mut Ui<'_>, global: &Global, command: &Command) -> Outcome {
         tokio::select! {
             outcome = dispatch(ui, &host, command) => outcome,
             () = interrupted() => Err(Failure::Interrupted { started: started.get() }),
-            () = too_long(global.timeout) => Err(Failure::TooLong { started: started.get() }),
+            () = too_long(global.timeout) => match command {
+                // To watch for so long and no longer is what was asked for.
+                Command::Watch(args) if args.count.is_none() => Ok(()),
+                _ => Err(Failure::TooLong { started: started.get() }),
+            },
         }
     });
     runtime.shutdown_background();

@@ -60,6 +60,9 @@ impl Follow {
 
     fn draw(&self, info: &JobInfo, entered: bool) {
         let Some(bar) = &self.bar else { return };
+        if info.stage == Stage::Done {
+            return;
+        }
         if entered {
             let writing = info.stage == Stage::Writing && info.total > 0;
             bar.set_style(style(if writing { WRITING } else { OTHERWISE }));

@@ -105,6 +105,12 @@ fn a_watch_prints_a_line_an_event_and_ends_after_its_count() {
 
     let told = ask(&host, &["watch", "--count", "7", "--timeout", "0.3", "-q"]);
     assert_eq!(told.code, 7, "the seventh never comes");
+    let told = ask(&host, &["watch", "--timeout", "0.3"]);
+    assert_eq!(
+        (told.code, told.out.lines().count()),
+        (0, 6),
+        "watched for so long"
+    );
 }
 
 #[test]
@@ -209,4 +215,56 @@ fn check_says_what_a_file_is() {
     assert_eq!(told.code, 1);
     assert!(told.err.contains("the file is empty"), "{}", told.err);
     assert_eq!(run(&["check", "/nowhere"]).code, 1);
+}
+
+#[test]
+fn the_tenants_guide_tells_every_command_option_and_exit_code() {
+    let guide = include_str!("../../../docs/guest.md");
+    let help = run(&["--help"]).out;
+    let commands = help
+        .split("Commands:")
+        .nth(1)
+        .unwrap()
+        .split("Options:")
+        .next()
+        .unwrap();
+    for line in commands.lines().filter(|line| !line.is_empty()) {
+        let command = line.split_whitespace().next().unwrap();
+        let told = guide.contains(&format!("| `reconf {command}"));
+        assert!(told || command == "help", "{command}");
+    }
+    let codes = help
+        .split("Exit codes:")
+        .nth(1)
+        .unwrap()
+        .split("Environment:")
+        .next()
+        .unwrap();
+    for line in codes.lines().filter(|line| !line.is_empty()) {
+        let (code, meaning) = line.trim().split_once("  ").unwrap();
+        let word = meaning
+            .split(':')
+            .next()
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
+        assert!(guide.contains(&format!("| {code} | {word}")), "{line}");
+    }
+    for (of, option) in [
+        ("load", "--key"),
+        ("load", "--no-wait"),
+        ("load", "--if-not-loaded"),
+        ("load", "--force"),
+        ("list", "--digests"),
+        ("watch", "--count"),
+        ("job", "--wait"),
+        ("ping", "--channel"),
+        ("ping", "--timeout"),
+        ("ping", "--color"),
+        ("ping", "--quiet"),
+    ] {
+        assert!(run(&[of, "--help"]).out.contains(option), "{of} {option}");
+        assert!(guide.contains(option), "{option}");
+    }
 }
