@@ -242,13 +242,7 @@ fn the_tenants_guide_tells_every_command_option_and_exit_code() {
         .unwrap();
     for line in codes.lines().filter(|line| !line.is_empty()) {
         let (code, meaning) = line.trim().split_once("  ").unwrap();
-        let word = meaning
-            .split(':')
-            .next()
-            .unwrap()
-            .split(' ')
-            .next()
-            .unwrap();
+        let word = meaning.split([':', ';', ' ']).next().unwrap();
         assert!(guide.contains(&format!("| {code} | {word}")), "{line}");
     }
     for (of, option) in [
