@@ -8,7 +8,13 @@ use uuid::Uuid;
 
 use super::duration;
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
+A new host, in order:
+  reconfctl card probe ADDRESS > /etc/reconf/shells/NAME.toml   then finish that file
+  reconfctl trust enrol root.json                               then compare the digest
+  reconfctl check                                               until nothing is left
+  systemctl start reconfd && reconfctl status
+
 Exit codes:
   0  done, or all is well
   1  the answer is no (refused, denied; `status --check`: not healthy)
@@ -20,7 +26,7 @@ Exit codes:
 /// Looks after the host's side of reconf: what each region holds, who may change it, and
 /// what this host trusts.
 #[derive(Debug, Parser)]
-#[command(name = "reconfctl", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "reconfctl", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) global: Global,

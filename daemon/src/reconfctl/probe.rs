@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use ::card::dfl::WalkError;
 use ::card::engine::{Access, Declared, Engine, IdentityCheck, ResetState};
 use ::card::{CardAddress, OpenError, OpenOptions, open_card};
 
@@ -48,6 +49,13 @@ fn refused(error: &OpenError) -> Failure {
         OpenError::Device { .. } => (
             Exit::Unreachable,
             "is the address right, and does no other process hold the card?",
+        ),
+        OpenError::Walk {
+            source: WalkError::Device(_),
+            ..
+        } => (
+            Exit::Unreachable,
+            "is this the card's management function, and is the card alive?",
         ),
         OpenError::Walk { .. } => (
             Exit::No,
@@ -133,26 +141,24 @@ impl Facts {
     }
 
     fn sketch(&self) -> String {
+        let serial = match &self.serial {
+            Some(serial) => format!("serial = \"{serial}\""),
+            None => "without a serial number".to_owned(),
+        };
         let mut text = format!(
-            "# Shell file of {}, sketched by `reconfctl card probe` on {}.\n\
-             # The card is {}:{}, {}.\n\
-             # Its regions are here as the card tells them. Finish each line that begins with `#?`\n\
-             # and take the mark away: until then the file is refused.\n\
-             \n\
-             name = \"{}:{}\"                            # your name for this static design\n",
-            self.address,
-            moment(now()),
-            self.vendor,
-            self.device,
-            self.serial.as_ref().map_or_else(
-                || "without a serial number".to_owned(),
-                |serial| format!(
-                    "serial = \"{serial}\" (for host.toml: another card is then refused)"
-                )
-            ),
-            self.vendor,
-            self.device,
+            "# Shell file of {address}, sketched by `reconfctl card probe`\n\
+             # on {now}. The card is {vendor}:{device}, {serial}\n\
+             # (with a serial in host.toml another card at this address is refused).\n\
+             #\n\
+             # The regions stand here as the card tells them. Finish each line that begins with\n\
+             # `#?` and take the mark away: until then the file is refused.\n\n",
+            address = self.address,
+            now = moment(now()),
+            vendor = self.vendor,
+            device = self.device,
         );
+        let name = format!("name = \"{}:{}\"", self.vendor, self.device);
+        line(&mut text, &name, "your name for this static design");
         for region in &self.regions {
             region.sketch(&mut text);
         }
@@ -167,25 +173,50 @@ impl RegionFacts {
         } else {
             "out of reset"
         };
-        // Writing to a String cannot fail.
-        let _infallible = write!(
-            text,
-            "\n\
-             [[region]]                                    # reached by the {access} now, {reset}\n\
-             name = \"region{port}\"                              # your name for it\n\
-             port = {port}\n\
-             interface_id = \"{interface_id}\"\n\
-             #? region_type = \"vendor.example/type\"       # your name for regions that serve alike\n\
-             #? user_functions = [\"pci:DDDD:BB:DD.F\"]      # every function that ends in this region\n\
-             #? blank = {{ path = \"FILE.gbs\", sha256 = \"sha256:…\" }} # leaves it without tenant logic;\n\
-             #                                             # without one it serves one tenant until a power cycle\n\
-             # rate = \"1 MB/s\"                             # what the card takes, if you have measured it\n\
-             # answers_while_shut = true                   # only if a guest's access to the shut region completes\n",
-            access = self.access,
-            port = self.port,
-            interface_id = self.interface_id,
-        );
+        text.push_str("\n[[region]]\n");
+        for (left, comment) in [
+            (
+                format!("name = \"region{}\"", self.port),
+                "your name for it",
+            ),
+            (
+                format!("port = {}", self.port),
+                &*format!("reached by the {} now, {reset}", self.access),
+            ),
+            (
+                format!("interface_id = \"{}\"", self.interface_id),
+                "read from the card",
+            ),
+            (
+                "#? region_type = \"vendor.example/type\"".to_owned(),
+                "your name for regions that serve alike",
+            ),
+            (
+                "#? user_functions = [\"pci:DDDD:BB:DD.F\"]".to_owned(),
+                "every function that ends in this region",
+            ),
+            (
+                "#? blank = { path = \"FILE.gbs\", sha256 = \"sha256:…\" }".to_owned(),
+                "without one: one tenant until a power cycle",
+            ),
+            (
+                "# rate = \"1 MB/s\"".to_owned(),
+                "what the card takes, if you measured it",
+            ),
+            (
+                "# answers_while_shut = true".to_owned(),
+                "only if a guest's access to a shut region completes",
+            ),
+        ] {
+            line(text, &left, comment);
+        }
     }
+}
+
+/// A line of the sketch, with its comments in a column.
+fn line(text: &mut String, left: &str, comment: &str) {
+    // Writing to a String cannot fail.
+    let _infallible = writeln!(text, "{left:<56}  # {comment}");
 }
 
 /// As PCI tools print it, and as `host.toml` wants it: `00-0a-35-ff-ff-00-12-34`.
