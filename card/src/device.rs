@@ -84,7 +84,7 @@ pub trait Device: Send {
     /// Has `vector` of `kind` signal `eventfd`, or nothing any more.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`] for a vector that the device does not have.
+    /// [`DeviceError::NoSuchInterrupt`].
     fn set_interrupt(
         &mut self,
         kind: InterruptKind,
@@ -236,6 +236,14 @@ pub enum DeviceError {
     Unaligned {
         /// The offset asked for.
         offset: u64,
+    },
+    /// The device has no such interrupt.
+    #[error("the device has no {kind:?} vector {vector}")]
+    NoSuchInterrupt {
+        /// Of which kind.
+        kind: InterruptKind,
+        /// Its number.
+        vector: u32,
     },
     /// The device cannot be reset on its own.
     #[error("the device cannot be reset on its own")]

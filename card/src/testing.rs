@@ -2,6 +2,12 @@
 //! and a decorator that fails the k-th access. Register numbers are written
 //! down here a second time, from the facts and not from `dfl/registers.rs`.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "a test may fail where a number does not fit"
+)]
+
 mod faulty;
 mod model;
 

@@ -228,9 +228,7 @@ impl Device for VfioUserDevice {
         eventfd: Option<BorrowedFd<'_>>,
     ) -> Result<(), DeviceError> {
         if vector >= self.interrupts(kind) {
-            return Err(DeviceError::Refused {
-                errno: rustix::io::Errno::INVAL.raw_os_error().unsigned_abs(),
-            });
+            return Err(DeviceError::NoSuchInterrupt { kind, vector });
         }
         let body = wire::set_irqs(interrupt_index(kind), vector);
         self.connection

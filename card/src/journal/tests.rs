@@ -1,6 +1,12 @@
 //! The journal against crashes at every operation, failing operations, and
 //! damage of every byte.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "a test may fail where a number does not fit"
+)]
+
 use std::collections::BTreeMap;
 use std::io;
 

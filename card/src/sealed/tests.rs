@@ -1,3 +1,8 @@
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "a test may fail where a number does not fit"
+)]
+
 use std::io::Write;
 
 use rustix::fs::ftruncate;

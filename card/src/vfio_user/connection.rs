@@ -93,6 +93,18 @@ impl Connection {
         })
     }
 
+    /// Bytes that this connection holds for messages.
+    #[cfg(test)]
+    pub(super) fn room(&self) -> usize {
+        [
+            self.inbox.len(),
+            self.body.capacity(),
+            self.outbox.capacity(),
+        ]
+        .iter()
+        .sum()
+    }
+
     /// From here on each answer may take this long.
     pub(super) fn set_answer_deadline(&mut self, answer: Duration) {
         self.answer = answer;

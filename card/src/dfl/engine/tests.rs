@@ -1,6 +1,12 @@
 //! The engine against a card made of registers, with every trouble that the
 //! facts know, and with every single access failing.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "a test may fail where a number does not fit"
+)]
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

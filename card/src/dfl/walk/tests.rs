@@ -83,8 +83,8 @@ fn opae_07_a_card_without_pr_or_interface_id_is_sound_and_not_programmable() {
 
 #[test]
 fn damaged_lists_are_refused() {
-    type Check = fn(&WalkError) -> bool;
-    let cases: [(&str, &[(u64, u64)], Check); 14] = [
+    type Case<'a> = (&'a str, &'a [(u64, u64)], fn(&WalkError) -> bool);
+    let cases: [Case<'_>; 14] = [
         (
             "next beyond the BAR",
             &[(0, 4 << 60 | 0xff_fff8 << 16)],
@@ -153,6 +153,10 @@ fn damaged_lists_are_refused() {
         let error = walked(Card::Classic, overlay).expect_err(name);
         assert!(check(&error), "{name}: {error}");
     }
+}
+
+#[test]
+fn a_unit_of_another_layout_or_a_second_one_is_refused() {
     let unit = [(0x10000, PORT_DFH | 1 << 52)];
     let error = walked(Card::Classic, &unit).unwrap_err();
     assert!(
