@@ -13,5 +13,6 @@
 pub mod chardev;
 pub mod demo;
 pub mod process;
+pub mod raw;
 pub mod rooms;
 pub mod world;

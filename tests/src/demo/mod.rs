@@ -95,6 +95,7 @@ const STEPS: &[Step] = &[
 fn setup() -> Setup {
     let card = CardSetup {
         rate: "400k".to_owned(),
+        blank: 64_000,
         ..CardSetup::default()
     };
     Setup {

@@ -4,11 +4,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Result;
-use uuid::Uuid;
-
 use super::publisher::bitstream_file;
-use super::setup::{REGIONS, Setup};
+use super::setup::{CardSetup, REGIONS, Setup};
+use anyhow::Result;
 
 /// Where everything of a world lies.
 #[derive(Debug, Clone)]
@@ -93,7 +91,7 @@ impl Places {
 pub(super) fn write(places: &Places, setup: &Setup) -> Result<()> {
     fs::write(places.host_file(), host(places, setup)?)?;
     for (number, card) in setup.cards.iter().enumerate() {
-        let shell = shell(places, number, card.interface_id)?;
+        let shell = shell(places, number, card)?;
         fs::write(
             places.root.join(format!("etc/shells/card{number}.toml")),
             shell,
@@ -123,8 +121,9 @@ fn host(places: &Places, setup: &Setup) -> Result<String> {
     Ok(text)
 }
 
-fn shell(places: &Places, number: usize, interface: Uuid) -> Result<String> {
-    let file = bitstream_file(interface, simcard::functions::BLANK, "blank", 1024)?;
+fn shell(places: &Places, number: usize, card: &CardSetup) -> Result<String> {
+    let interface = card.interface_id;
+    let file = bitstream_file(interface, simcard::functions::BLANK, "blank", card.blank)?;
     let name = format!("blank-card{number}.gbs");
     fs::write(places.root.join("etc/shells").join(&name), &file)?;
     let digest = policy::ids::Digest::of(&file);

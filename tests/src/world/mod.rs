@@ -111,7 +111,28 @@ impl World {
         for number in 0..world.vms.len() {
             world.attach(number)?;
         }
+        world.settle()?;
         Ok(world)
+    }
+
+    /// Waits until no region is unknown: a new card's regions are made blank first.
+    ///
+    /// # Errors
+    /// One stays so.
+    pub fn settle(&self) -> Result<()> {
+        wait_for("every region to be blank or active", READY_WITHIN, || {
+            let answer = self.operator(&["regions"])?;
+            let regions = answer
+                .get("regions")
+                .and_then(Value::as_array)
+                .context("no regions")?;
+            let settled = regions.iter().all(|region| {
+                let content = region.get("content").and_then(Value::as_str);
+                matches!(content, Some("blank" | "active"))
+                    && region.get("job").is_none_or(Value::is_null)
+            });
+            Ok(settled.then_some(()))
+        })
     }
 
     /// Makes everything but the product's processes: files, cards, VMs, the enrolled root.

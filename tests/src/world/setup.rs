@@ -36,6 +36,8 @@ pub struct CardSetup {
     pub interface_id: Uuid,
     /// Payloads known by digest: text of the card's `--table` file.
     pub table: String,
+    /// Bytes of the blank image's payload beside the header: how long a scrub takes.
+    pub blank: usize,
 }
 
 /// A VM.
@@ -95,6 +97,7 @@ impl Default for CardSetup {
             rate: "instant".to_owned(),
             interface_id: INTERFACE,
             table: String::new(),
+            blank: 1024,
         }
     }
 }
