@@ -130,6 +130,7 @@ fn device_outcome(error: &DeviceError) -> Outcome {
         | DeviceError::Unaligned { .. }
         | DeviceError::NoReset
         | DeviceError::NotMappable
+        | DeviceError::NoSuchInterrupt { .. }
         | DeviceError::Io { .. } => Outcome::ProgramError,
     }
 }
