@@ -55,7 +55,7 @@ fn encode(request: &AdminRequest) -> Result<Vec<u8>, Failure> {
 }
 
 /// Reads an answer line: refused, or a body.
-fn decode(line: Vec<u8>) -> Result<Answer, Failure> {
+pub(super) fn decode(line: Vec<u8>) -> Result<Answer, Failure> {
     let strange = |detail: String| {
         Failure::new(
             Exit::Unreachable,

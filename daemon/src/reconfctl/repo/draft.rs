@@ -23,7 +23,7 @@ use crate::files::read_bounded;
 /// A list before it is measured.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Draft {
+pub(in super::super) struct Draft {
     #[serde(default, rename = "image")]
     pub(super) images: Vec<DraftImage>,
     /// As in `images.json`.
@@ -82,7 +82,7 @@ impl DraftImage {
 }
 
 /// Reads a list: `images.json` by its ending, TOML otherwise.
-pub(super) fn read(file: &Path) -> Result<Draft, Failure> {
+pub(in super::super) fn read(file: &Path) -> Result<Draft, Failure> {
     let max = u64::try_from(LIST_MAX).unwrap_or(u64::MAX);
     let bytes = read_bounded(file, max).map_err(|error| unreadable(&error))?;
     if file

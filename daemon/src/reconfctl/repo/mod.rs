@@ -8,6 +8,9 @@ mod keys;
 mod measure;
 mod publish;
 
+#[cfg(test)]
+pub(super) use draft::read as read_draft;
+
 use super::args::{Global, Repo};
 use super::exit::Exit;
 use super::show::clean;

@@ -1,6 +1,7 @@
 //! The whole command in its own process: arguments in, output and exit code out.
 
 mod check;
+mod junk;
 mod online;
 mod publisher;
 mod site;

@@ -294,6 +294,26 @@ fn h3_a_stranger_is_told_which_group_it_takes() {
 }
 
 #[test]
+fn h3_who_is_refused_unheard_still_learns_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("admin.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _peer) = listener.accept().unwrap();
+        // Closed with the question unread.
+        stream
+            .write_all(b"{\"ok\":false,\"error\":\"you may not\",\"remedy\":\"join\"}\n")
+            .unwrap();
+    });
+    let ran = reconfctl(&["--socket", text(&socket), "status"]);
+    server.join().unwrap();
+    assert_eq!(
+        (ran.exit, ran.err.as_str()),
+        (Exit::No, "error: you may not\n next: join\n")
+    );
+}
+
+#[test]
 fn waiting_has_an_end() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("admin.sock");
