@@ -136,10 +136,10 @@ pub async fn run(
         } => {}
         _ended = over.wait_for(|over| *over) => {}
     }
-    if let Place::Listen(path) = &place {
-        if let Err(error) = std::fs::remove_file(path) {
-            debug!(path = %path.display(), %error, "the channel's socket could not be removed");
-        }
+    if let Place::Listen(path) = &place
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        debug!(path = %path.display(), %error, "the channel's socket could not be removed");
     }
 }
 

@@ -7,20 +7,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::message::{EventKind, FunctionId, JobKey, Stage};
+use protocol::message::{EventKind, FunctionId};
 use protocol::status::{Detail, Status};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::audit::{Record, SyncCost};
+use super::audit::Record;
 use super::host::Host;
-use super::jobs::{Job, stored_result};
-use super::outcome::{Failure, success};
+use super::outcome::Failure;
 use super::plan::RegionKey;
 use super::regions::NotNow;
 use crate::hex;
-use crate::ipc::{Content, FromCard, JobId, Outcome, OwnerTag, ToCard};
+use crate::ipc::{FromCard, JobId, Outcome, OwnerTag, ToCard};
 
 /// How long the card's process may be silent within a scrub: its own deadlines are shorter.
 const SCRUB_SILENCE: Duration = Duration::from_secs(120);
@@ -251,111 +250,6 @@ pub async fn reset(host: &Arc<Host>, key: RegionKey, tag: OwnerTag) -> Result<()
         REOPEN_SILENCE,
     )
     .await
-}
-
-/// Jobs of before this start that nobody carries out end now, as the card's report tells.
-pub fn settle_unfinished(host: &Host, key: RegionKey) {
-    let ended: Vec<Job> = {
-        let mut state = host.state();
-        let Some(report) = state
-            .regions
-            .get(key)
-            .and_then(|region| region.report.clone())
-        else {
-            return;
-        };
-        let holders: Vec<_> = state
-            .registry
-            .holders(&host.plan, key)
-            .filter_map(|vm| {
-                let slot = state
-                    .live
-                    .get(&vm.vm)?
-                    .slots
-                    .iter()
-                    .find(|slot| slot.region == key)?
-                    .slot;
-                Some((vm.vm, vm.generation.clone(), slot, vm.tag()))
-            })
-            .collect();
-        let orphans: Vec<_> = state
-            .jobs
-            .all()
-            .into_iter()
-            .filter(|job| job.orphan && job.result.is_none())
-            .filter_map(|job| {
-                let (.., tag) = holders.iter().find(|(vm, generation, slot, _tag)| {
-                    *vm == job.record.vm
-                        && *generation == job.record.generation
-                        && *slot == job.record.slot
-                })?;
-                Some((job.record.clone(), *tag))
-            })
-            .collect();
-        let mut ended = Vec::new();
-        for (record, tag) in orphans {
-            let since = report.since >= record.asked;
-            let mine = report.tag == Some(tag) && since;
-            let loaded = report.content == Content::Active
-                && record.bitstream.as_deref() == Some(hex::encode(&report.digest).as_str());
-            let cleared = report.content == Content::Blank && record.kind == "clear";
-            let result = if mine && loaded {
-                success(report.function.map(FunctionId), false)
-            } else if mine && cleared {
-                success(None, false)
-            } else {
-                Failure::new(Status::Failed, Detail::Interrupted, "interrupted", "").result()
-            };
-            let Some(job_key) = hex::decode(&record.key).map(JobKey) else {
-                continue;
-            };
-            ended.extend(
-                state
-                    .jobs
-                    .update(record.vm, &record.generation, job_key, |job| {
-                        job.stage = Stage::Done;
-                        job.orphan = false;
-                        job.result = Some(result);
-                        job.record.result = Some(stored_result(
-                            result,
-                            "settled after a restart of reconfd".into(),
-                        ));
-                    }),
-            );
-        }
-        ended
-    };
-    for job in ended {
-        let record = &job.record;
-        if let Err(error) = host.store.put(record, &[], &mut SyncCost::default()) {
-            warn!(%error, "the end of a job of before the restart is not stored");
-        }
-        host.note(&Record {
-            event: if record.kind == "clear" {
-                "clear"
-            } else {
-                "load"
-            },
-            phase: Some("outcome"),
-            vm: Some(record.vm),
-            generation: Some(record.generation.short().to_owned()),
-            region: Some(host.plan.label(key)),
-            slot: Some(record.slot),
-            image: record.image.clone(),
-            digest: record.bitstream.clone(),
-            job: Some(record.id.clone()),
-            outcome: Some(
-                job.result
-                    .map_or("?", |result| result.status.name())
-                    .to_owned(),
-            ),
-            reason: Some(
-                "reconfd was restarted in the middle; this is what the card's process tells".into(),
-            ),
-            ..Record::default()
-        });
-        host.tell(record.vm, record.slot, EventKind::Progress(job.info()));
-    }
 }
 
 /// The card's words, as the audit shows them.

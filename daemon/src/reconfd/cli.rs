@@ -31,7 +31,7 @@ struct Arguments {
     /// Print `ready` on stdout once everything listens.
     #[arg(long)]
     print_ready: bool,
-    /// What to log, as in RUST_LOG: `info`, `debug`, `reconf_daemon=debug`. On stderr.
+    /// What to log, as in `RUST_LOG`: `info`, `debug`, `reconf_daemon=debug`. On stderr.
     #[arg(
         long,
         value_name = "FILTER",

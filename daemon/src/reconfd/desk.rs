@@ -22,12 +22,13 @@ use tracing::warn;
 
 use super::abuse::Verdict;
 use super::audit::Record;
+use super::authorize::Again;
 use super::channel::{End, PeerMismatch, Serve};
 use super::chores;
 use super::host::Host;
 use super::jobs::Known;
 use super::outcome::Failure;
-use super::pipeline::{self, Again, Received, What, Who};
+use super::pipeline::{self, Received, What, Who};
 use super::regions::NotNow;
 use super::registry::SlotPlan;
 use super::session::{self, Guest, Happened};

@@ -21,6 +21,7 @@ use super::identity::{BootId, Generation, unix_now};
 use super::jobs::{Job, JobBook};
 use super::jobstore::JobStore;
 use super::judge::Judge;
+use super::orphans;
 use super::plan::{HostPlan, RegionKey};
 use super::regions::{Duty, Memory, Regions, duty};
 use super::registry::{Registration, Registry, SlotPlan, save};
@@ -283,6 +284,18 @@ impl Host {
         true
     }
 
+    /// A region's content is not trusted any more.
+    fn quarantined(&self, key: RegionKey) {
+        let label = self.plan.label(key);
+        warn!(region = label, "a region is in quarantine");
+        self.note(&Record {
+            event: "quarantine",
+            region: Some(label),
+            reason: Some("shut, its content not trusted; its card's process scrubs it".to_owned()),
+            ..Record::default()
+        });
+    }
+
     /// Looks at a region and does what is owed to it.
     pub fn attend(&self, key: RegionKey) {
         let Some(me) = self.me.upgrade() else { return };
@@ -408,9 +421,9 @@ impl CardEvents for Host {
             self.tell(vm, slot, EventKind::Lost);
         }
         if quarantined {
-            warn!(region = self.plan.label(key), "a region is in quarantine");
+            self.quarantined(key);
         }
-        chores::settle_unfinished(self, key);
+        orphans::settle(self, key);
         self.attend(key);
     }
 

@@ -209,6 +209,8 @@ mod tests {
         }
     }
 
+    type Damage = Box<dyn Fn(&mut Vec<u8>)>;
+
     fn files(dir: &Path) -> Vec<PathBuf> {
         std::fs::read_dir(dir)
             .unwrap()
@@ -246,12 +248,12 @@ mod tests {
             store.put(record, &[], &mut cost).unwrap();
         }
         drop(store);
-        let mut damages: Vec<Box<dyn Fn(&mut Vec<u8>)>> = vec![
+        let mut damages: Vec<Damage> = vec![
             Box::new(Vec::clear),
             Box::new(|bytes| bytes.truncate(bytes.len() / 2)),
             Box::new(|bytes| bytes.iter_mut().take(512).for_each(|byte| *byte = 0)),
             Box::new(|bytes| {
-                bytes.extend((0..4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8))
+                bytes.extend((0..4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8));
             }),
         ];
         for at in (0..4096).step_by(401) {

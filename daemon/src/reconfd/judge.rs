@@ -141,7 +141,7 @@ impl Judge {
             match read_policy(&self.host_file, list.catalogue()) {
                 Ok(policy) => self.current.store(Arc::new(policy)),
                 Err(error) => {
-                    tracing::error!(%error, "the new list waits: the operator's files are wrong")
+                    tracing::error!(%error, "the new list waits: the operator's files are wrong");
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `pipeline` | one request, one way |
+//! | `pipeline` | one request, one way; `authorize`, `errand`, `records` are its parts |
 //! | `channel`, `session`, `desk` | from a VM's channel to an answer |
 //! | `judge`, `seal` | may it be loaded, and are these the bytes |
 //! | `cards`, `turns`, `program` | the card's process, whose turn, the conversation |
@@ -14,25 +14,30 @@
 pub mod abuse;
 pub mod admin_server;
 pub mod audit;
+pub mod authorize;
 pub mod cards;
 pub mod channel;
 pub mod chores;
 pub mod cli;
 pub mod desk;
+mod errand;
 pub mod host;
 pub mod identity;
 pub mod jobs;
 pub mod jobstore;
 pub mod judge;
 pub mod operator;
+mod orphans;
 pub mod outcome;
 pub mod pipeline;
 pub mod plan;
 mod program;
+mod records;
 pub mod regions;
 pub mod registry;
 pub mod seal;
 pub mod session;
 mod start;
 pub mod turns;
+mod views;
 mod watchdog;

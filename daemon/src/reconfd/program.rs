@@ -9,11 +9,12 @@ use std::time::Duration;
 use protocol::message::Stage;
 use protocol::status::{Detail, Status};
 use tokio::sync::oneshot;
-use uuid::Uuid;
 
 use super::cards::Conversation;
+use super::errand::Errand;
+use super::judge::{Granted, Question};
 use super::outcome::Failure;
-use super::pipeline::{Common, Programmed, Verified};
+use super::pipeline::{Programmed, Sealing, Verified};
 use crate::ipc::{CardStage, FromCard, IdentityCheck, JobEnd, Outcome, TargetPath, ToCard};
 
 /// Beyond the load's own deadline: the region is shut, journal records are written.
@@ -21,15 +22,46 @@ const MARGIN: Duration = Duration::from_secs(30);
 
 /// Offers the bytes, lets the card's process verify them beside our own verification, says `Go`
 /// when ours is done, and `Commit` after the policy and the generation were checked once more.
-pub(super) async fn program(common: &Common, verified: Verified) -> Result<Programmed, Failure> {
+pub(super) async fn program(errand: &Errand, verified: Verified) -> Result<Programmed, Failure> {
     let Verified {
         question,
         granted,
         bytes,
         turn,
     } = verified;
-    let mut conversation = common.link()?.converse(common.id)?;
-    let job = common.id;
+    let mut conversation = errand.link()?.converse(errand.id)?;
+    offer(errand, &conversation, &granted, &bytes).await?;
+    prove(errand, &mut conversation, bytes, &granted).await?;
+    conversation
+        .send(&ToCard::Go { job: errand.id }, None)
+        .await?;
+    let silence = silence(errand, granted.facts.size);
+    let identity = written(errand, &mut conversation, silence).await?;
+    errand.stage(Stage::Committing);
+    if let Err(failure) = consent(errand, &question, &granted) {
+        give_up(&mut conversation, errand.id).await;
+        return Err(failure);
+    }
+    conversation
+        .send(&ToCard::Commit { job: errand.id }, None)
+        .await?;
+    let end = done(&mut conversation, silence).await?;
+    drop(turn);
+    if end.outcome != Outcome::Done {
+        return Err(Failure::from(&end));
+    }
+    Ok(Programmed {
+        function: granted.facts.function_id,
+        story: story(identity, &end),
+    })
+}
+
+async fn offer(
+    errand: &Errand,
+    conversation: &Conversation,
+    granted: &Granted,
+    bytes: &Sealing,
+) -> Result<(), Failure> {
     let target = TargetPath::new(granted.path.clone()).map_err(|error| {
         Failure::new(
             Status::Failed,
@@ -39,71 +71,90 @@ pub(super) async fn program(common: &Common, verified: Verified) -> Result<Progr
         )
     })?;
     let offer = ToCard::Offer {
-        job,
-        region: common.slot.region.region,
+        job: errand.id,
+        region: errand.slot.region.region,
         digest: granted.facts.digest,
-        tag: common.who.tag,
+        tag: errand.who.tag,
         target,
     };
-    conversation
+    Ok(conversation
         .send(&offer, Some(bytes.sealed.memfd().as_fd()))
-        .await?;
-    let proven = match bytes.proof.await {
-        Ok(Ok(proven)) => proven,
-        Ok(Err(error)) => {
-            give_up(&mut conversation, job).await;
-            return Err(error.into());
-        }
-        Err(error) => {
-            give_up(&mut conversation, job).await;
-            return Err(Failure::new(
-                Status::Failed,
-                Detail::None,
-                "verify-task",
-                error.to_string(),
-            ));
-        }
-    };
-    common
-        .host
-        .sealed
-        .keep(&proven, common.slot.region, granted.revision);
-    conversation.send(&ToCard::Go { job }, None).await?;
+        .await?)
+}
 
-    let rate = common
+/// Waits for our own verification; where it fails, the card's process hears of it at once.
+async fn prove(
+    errand: &Errand,
+    conversation: &mut Conversation,
+    bytes: Sealing,
+    granted: &Granted,
+) -> Result<(), Failure> {
+    let failure = match bytes.proof.await {
+        Ok(Ok(proven)) => {
+            errand
+                .host
+                .sealed
+                .keep(&proven, errand.slot.region, granted.revision);
+            return Ok(());
+        }
+        Ok(Err(error)) => error.into(),
+        Err(error) => Failure::new(
+            Status::Failed,
+            Detail::None,
+            "verify-task",
+            error.to_string(),
+        ),
+    };
+    give_up(conversation, errand.id).await;
+    Err(failure)
+}
+
+/// How long the card's process may say nothing: the load's own deadline and a margin.
+fn silence(errand: &Errand, size: u64) -> Duration {
+    let rate = errand
         .host
         .plan
-        .region(common.slot.region)
+        .region(errand.slot.region)
         .map_or(1, |region| region.rate.max(1));
-    let silence = common
+    let writing = Duration::from_secs(size.checked_div(rate).unwrap_or(0));
+    errand
         .host
         .limits
         .load_base
-        .saturating_add(Duration::from_secs(
-            granted.facts.size.checked_div(rate).unwrap_or(0),
-        ))
-        .saturating_add(MARGIN);
-    let identity = loop {
+        .saturating_add(writing)
+        .saturating_add(MARGIN)
+}
+
+/// Follows the writing until the card's process waits for the last consent.
+async fn written(
+    errand: &Errand,
+    conversation: &mut Conversation,
+    silence: Duration,
+) -> Result<IdentityCheck, Failure> {
+    loop {
         match conversation.next(silence).await? {
             FromCard::Progress {
                 stage, done, total, ..
             } => {
-                common.progress(guest_stage(stage), done, total);
+                errand.progress(guest_stage(stage), done, total);
             }
-            FromCard::Written { identity, .. } => break identity,
+            FromCard::Written { identity, .. } => return Ok(identity),
             FromCard::Done(end) => return Err(Failure::from(&end)),
             FromCard::Region(_) => {}
         }
-    };
-    common.stage(Stage::Committing);
-    let alive = common
+    }
+}
+
+/// The last look: is the generation alive, and is what was granted still granted?
+fn consent(errand: &Errand, question: &Question, granted: &Granted) -> Result<(), Failure> {
+    let alive = errand
         .host
         .state()
         .registry
-        .alive(common.who.vm, &common.who.generation)
+        .alive(errand.who.vm, &errand.who.generation)
         .is_some();
-    let consent = if alive {
-        common.host.judge.still(&question, &granted)
+    let looked = if alive {
+        errand.host.judge.still(question, granted)
     } else {
         Err(Failure::new(
             Status::Stale,
@@ -112,68 +163,61 @@ pub(super) async fn program(common: &Common, verified: Verified) -> Result<Progr
             "the VM's generation ended in the middle",
         ))
     };
-    if let Err(mut failure) = consent {
-        give_up(&mut conversation, job).await;
-        // What was granted is taken back: the guest knows that it had it.
-        failure.status = Status::Failed;
-        failure.detail = Detail::Withdrawn;
-        return Err(failure);
-    }
-    conversation.send(&ToCard::Commit { job }, None).await?;
-    let end = done(&mut conversation, silence).await?;
-    drop(turn);
-    if end.outcome != Outcome::Done {
-        return Err(Failure::from(&end));
-    }
-    Ok(Programmed {
-        function: Some(Uuid::from_u128(granted.facts.function_id.as_u128())),
-        story: format!(
-            "written and committed; identity {}; device {} us, {} syncs in {} us",
-            match identity {
-                IdentityCheck::Checked => "checked",
-                IdentityCheck::EngineStatus => "by engine status",
-                IdentityCheck::None => "not readable",
-            },
-            end.device_ns / 1000,
-            end.syncs,
-            end.sync_ns / 1000,
-        ),
+    // What was granted is taken back: the guest knows that it had it.
+    looked.map_err(|failure| Failure {
+        status: Status::Failed,
+        detail: Detail::Withdrawn,
+        ..failure
     })
+}
+
+fn story(identity: IdentityCheck, end: &JobEnd) -> String {
+    let identity = match identity {
+        IdentityCheck::Checked => "checked",
+        IdentityCheck::EngineStatus => "by engine status",
+        IdentityCheck::None => "not readable",
+    };
+    format!(
+        "written and committed; identity {identity}; device {} us, {} syncs in {} us",
+        end.device_ns / 1000,
+        end.syncs,
+        end.sync_ns / 1000,
+    )
 }
 
 /// Blanks the region and leaves it to its owner.
 pub(super) async fn clear(
-    common: &Common,
+    errand: &Errand,
     cancelled: oneshot::Receiver<()>,
 ) -> Result<(), Failure> {
-    common.stage(Stage::Queued);
+    errand.stage(Stage::Queued);
     let turn = tokio::select! {
-        turn = common.link()?.turn(common.slot.region.region) => turn?,
+        turn = errand.link()?.turn(errand.slot.region.region) => turn?,
         Ok(()) = cancelled => {
             return Err(Failure::new(Status::Failed, Detail::Cancelled, "cancelled", "cancelled by its owner"));
         }
     };
-    common.host.state().cancels.remove(&common.id);
-    let mut conversation = common.link()?.converse(common.id)?;
-    let owned = common
+    errand.host.state().cancels.remove(&errand.id);
+    let mut conversation = errand.link()?.converse(errand.id)?;
+    let owned = errand
         .host
         .state()
         .regions
-        .get(common.slot.region)
+        .get(errand.slot.region)
         .and_then(|region| region.report.as_ref()?.tag)
         .is_some();
     let scrub = ToCard::Scrub {
-        job: common.id,
-        region: common.slot.region.region,
-        keep: owned.then_some(common.who.tag),
+        job: errand.id,
+        region: errand.slot.region.region,
+        keep: owned.then_some(errand.who.tag),
     };
-    common.stage(Stage::Writing);
+    errand.stage(Stage::Writing);
     conversation.send(&scrub, None).await?;
     let end = loop {
         match conversation.next(Duration::from_secs(120)).await? {
             FromCard::Progress {
                 stage, done, total, ..
-            } => common.progress(guest_stage(stage), done, total),
+            } => errand.progress(guest_stage(stage), done, total),
             FromCard::Done(end) => break end,
             FromCard::Written { .. } | FromCard::Region(_) => {}
         }

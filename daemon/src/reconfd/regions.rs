@@ -249,13 +249,13 @@ impl Regions {
         }
         match (&region.reserved, report.content) {
             (Some(Reserved { by: Some(_), .. }), _) => SlotState::Changing,
-            (Some(_), _) | (None, Content::Quarantined | Content::Writing) => SlotState::Recovering,
             (None, Content::Unknown) => SlotState::Unavailable,
             (None, Content::Blank) => SlotState::Empty,
             (None, Content::Active) if report.tag == Some(tag) && report.guest_access => {
                 SlotState::Active
             }
-            (None, Content::Active) => SlotState::Recovering,
+            // Being made safe, or committed and not reached yet.
+            _ => SlotState::Recovering,
         }
     }
 }

@@ -154,17 +154,16 @@ impl Registry {
                 });
             }
         }
-        if let Some(path) = channel_path(&new.channel) {
-            if let Some(other) = self
+        if let Some(path) = channel_path(&new.channel)
+            && let Some(other) = self
                 .vms
                 .values()
                 .find(|other| channel_path(&other.channel) == Some(path))
-            {
-                return Err(AttachError::ChannelTaken {
-                    path: path.to_owned(),
-                    vm: other.vm,
-                });
-            }
+        {
+            return Err(AttachError::ChannelTaken {
+                path: path.to_owned(),
+                vm: other.vm,
+            });
         }
         self.vms.insert(new.vm, new);
         Ok(())

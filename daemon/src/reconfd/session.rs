@@ -145,12 +145,11 @@ impl<G: Guest> Connection<G> {
                 return End::NotReading;
             }
             let partial_until = self.partial_since.map(|((part, _position), since)| {
-                since
-                    + if part == PendingPart::Header {
-                        HEADER_TIME
-                    } else {
-                        BODY_TIME
-                    }
+                let limit = match part {
+                    PendingPart::Header => HEADER_TIME,
+                    PendingPart::Body => BODY_TIME,
+                };
+                since.checked_add(limit).unwrap_or(since)
             });
             tokio::select! {
                 ready = self.stream.readable() => {
@@ -249,10 +248,11 @@ impl<G: Guest> Connection<G> {
             }
         }
         let discarded = self.scanner.take_discarded();
-        if discarded > 0 && self.handshake.on_discarded(discarded) == HostStep::Overrun {
-            if let Some(end) = self.framing_error(Some(Status::Protocol)) {
-                return Some(end);
-            }
+        if discarded > 0
+            && self.handshake.on_discarded(discarded) == HostStep::Overrun
+            && let Some(end) = self.framing_error(Some(Status::Protocol))
+        {
+            return Some(end);
         }
         let pending = self.scanner.pending();
         let pending = pending.map(|part| (part, self.scanner.position()));

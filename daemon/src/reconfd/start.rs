@@ -190,11 +190,11 @@ fn revive(host: &Arc<Host>) {
         Stored::Good { alive, over } => {
             for registration in alive {
                 let vm = registration.vm;
-                if let Err(error) = host
+                let attached = host
                     .state()
                     .registry
-                    .attach(&host.plan, registration.clone())
-                {
+                    .attach(&host.plan, registration.clone());
+                if let Err(error) = attached {
                     warn!(%vm, %error, "a registration of before does not fit any more");
                     continue;
                 }
@@ -294,10 +294,12 @@ async fn leave(host: &Host) {
     for cancel in waiting {
         let _ended = cancel.send(());
     }
-    let deadline = tokio::time::Instant::now() + GRACE;
-    while host.state().running > 0 && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let ended = async {
+        while host.state().running > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let _in_time = tokio::time::timeout(GRACE, ended).await;
     let running = host.state().running;
     if running > 0 {
         warn!(

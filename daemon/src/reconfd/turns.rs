@@ -150,7 +150,7 @@ mod tests {
                         for (waiter, counts) in &mut passed {
                             if regions[waiter] != served {
                                 let count = counts.entry(served).or_insert(0);
-                                *count += 1;
+                                *count = u32::saturating_add(*count, 1);
                                 // Of its own region at most eight may stand before it, and each of
                                 // those lets every other region pass once.
                                 prop_assert!(*count <= 9);
