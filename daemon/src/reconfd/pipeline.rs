@@ -1,6 +1,8 @@
 //! One request, one way:
 //!
-//!     channel -> frame -> session -> queue -> authorize -> verify -> program -> audit -> reply
+//! ```text
+//! channel -> frame -> session -> queue -> authorize -> verify -> program -> audit -> reply
+//! ```
 //!
 //! Each step consumes the value of the step before and makes a new type, so
 //! that leaving one out does not compile: [`Received`], [`Authorized`],
