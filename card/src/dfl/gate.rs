@@ -112,7 +112,14 @@ impl DflEngine {
     /// Puts the region into reset and waits for the acknowledgement.
     pub(super) fn hold_reset(&mut self, port: &Port) -> Result<(), EngineCause> {
         let control = self.port_control(port)?;
-        self.set_port_control(port, (control & PORT_CTRL_LATENCY) | PORT_CTRL_SFTRST)?;
+        let other = control & PORT_CTRL_LATENCY;
+        let unheard = control & PORT_CTRL_SFTRST != 0 && control & PORT_CTRL_SFTRST_ACK == 0;
+        if unheard && self.switch(port).is_some() && self.port_access(port)? == Access::Host {
+            // Told before and never acknowledged: told again, as an edge. Not
+            // where the reset itself is what keeps the guest out.
+            self.set_port_control(port, other)?;
+        }
+        self.set_port_control(port, other | PORT_CTRL_SFTRST)?;
         self.await_port(
             port,
             "the acknowledgement of the region's reset",

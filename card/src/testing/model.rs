@@ -74,6 +74,8 @@ pub(crate) struct Trouble {
 pub(crate) struct PortState {
     pub(crate) guest: bool,
     pub(crate) reset: bool,
+    /// Whether the reset was acknowledged when it rose.
+    acknowledged: bool,
     pub(crate) function: u128,
 }
 
@@ -103,8 +105,8 @@ impl Model {
         };
         let port = PortState {
             guest: true,
-            reset: false,
             function: 0x11,
+            ..PortState::default()
         };
         Arc::new(Mutex::new(Self {
             kind,
@@ -213,7 +215,7 @@ impl Model {
     fn port_load(&self, offset: u64) -> u64 {
         for (number, port) in self.ports.iter().enumerate() {
             let base = self.port_base(number);
-            let ack = (port.reset && !self.trouble.no_port_ack) || self.trouble.port_ack_stuck;
+            let ack = port.acknowledged || self.trouble.port_ack_stuck;
             let silent = port.reset || port.guest || self.trouble.no_function;
             let wrong = if self.trouble.wrong_function {
                 1 << 70
@@ -255,7 +257,11 @@ impl Model {
             _ => {
                 for number in 0..self.ports.len() {
                     if offset == self.port_base(number) + 0x38 {
-                        self.ports[number].reset = value & 1 != 0;
+                        let port = &mut self.ports[number];
+                        let rises = !port.reset && value & 1 != 0;
+                        port.reset = value & 1 != 0;
+                        port.acknowledged &= port.reset;
+                        port.acknowledged |= rises && !self.trouble.no_port_ack;
                     }
                 }
             }

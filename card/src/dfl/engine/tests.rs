@@ -432,6 +432,9 @@ fn a_port_that_does_not_acknowledge_is_told_in_time() {
     // Access was taken all the same.
     assert_eq!(error.left, RegionLeft::Shut);
     assert!(clock.now() - before < Duration::from_secs(3));
+    // And once the port is well, so is the region.
+    model.lock().unwrap().trouble.no_port_ack = false;
+    whole(&mut engine, &payload(64)).unwrap();
 }
 
 #[test]
