@@ -20,10 +20,11 @@ use super::outlet::Outlet;
 use super::scrub::Owed;
 use super::setup::{Setup, SetupError};
 use super::steps::Steps;
-use super::trusted::{Places, Trusted};
+use super::trusted::Trusted;
 use super::worker::{CardGone, Worker};
 use crate::files::create_directories;
 use crate::layout::{Layout, card_name};
+use crate::signed_list::Places;
 
 /// Waiting time after a first failed scrub.
 const SCRUB_PAUSE: Duration = Duration::from_millis(500);
