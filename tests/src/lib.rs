@@ -10,8 +10,10 @@
     reason = "a harness talks to the person who runs it"
 )]
 
+pub mod bench;
 pub mod chardev;
 pub mod demo;
+pub mod memory;
 pub mod process;
 pub mod raw;
 pub mod rooms;

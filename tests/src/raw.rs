@@ -74,6 +74,14 @@ impl RawGuest {
         self.stream.write_all(bytes).context("writing to the port")
     }
 
+    /// Changes how long a write may block.
+    ///
+    /// # Errors
+    /// Zero is no time.
+    pub fn give_up_after(&mut self, time: Duration) -> Result<()> {
+        Ok(self.stream.set_write_timeout(Some(time))?)
+    }
+
     /// Opens a session, whatever is in the way.
     ///
     /// # Errors
@@ -97,6 +105,12 @@ impl RawGuest {
                 GuestStep::Reply(_) | GuestStep::Discarded => {}
             }
         }
+    }
+
+    /// The number of the open session.
+    #[must_use]
+    pub fn session(&self) -> Option<u64> {
+        self.session.map(|session| session.id.get())
     }
 
     /// The frame that asks, in this session, with the next sequence number.

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::process;
@@ -31,6 +32,18 @@ pub(super) struct Stage {
     number: u32,
     shown: Vec<Value>,
     begin: Instant,
+}
+
+/// A step, for `--json`.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    step: u32,
+    what: &'a str,
+    ok: bool,
+    ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    shown: &'a [Value],
 }
 
 /// What the standard output can do.
@@ -72,16 +85,15 @@ impl Stage {
         let begin = Instant::now();
         let played = play(self);
         if self.form == Form::Json {
-            let mut line = json!({
-                "step": self.number,
-                "what": what,
-                "ok": played.is_ok(),
-                "ms": u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
-                "shown": self.shown,
-            });
-            if let (Err(error), Some(object)) = (&played, line.as_object_mut()) {
-                object.insert("error".to_owned(), json!(format!("{error:#}")));
-            }
+            let line = Line {
+                step: self.number,
+                what,
+                ok: played.is_ok(),
+                ms: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
+                error: played.as_ref().err().map(|error| format!("{error:#}")),
+                shown: &self.shown,
+            };
+            let line = serde_json::to_string(&line)?;
             writeln!(out(), "{line}")?;
         } else if let Err(error) = &played {
             let mark = self.paint("31", "not as told:");

@@ -1,0 +1,7 @@
+//! The benchmark; see [`reconf_tests::bench`].
+
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    reconf_tests::bench::main()
+}
