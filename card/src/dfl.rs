@@ -4,6 +4,7 @@
 //! It knows register maps. Facts and sequences come from the public drivers
 //! and guides, and from traces of the vendor's own RTL.
 
+mod damage;
 mod engine;
 mod features;
 mod gate;
@@ -13,7 +14,8 @@ mod registers;
 mod topology;
 mod walk;
 
+pub use damage::{Place, WalkError};
 pub use engine::{DflEngine, Waits};
 pub use features::{Feature, Parameter};
-pub use topology::{AccessSwitch, Afu, NotProgrammable, Port, PrFeature, Topology};
-pub use walk::{Place, WalkError, walk};
+pub use topology::{AccessSwitch, Afu, Fme, NotProgrammable, Port, PrFeature, Topology};
+pub use walk::walk;

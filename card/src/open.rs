@@ -104,3 +104,19 @@ pub fn open_card(
     })?;
     Ok(Box::new(engine))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_opened_says_which_card_and_why() {
+        let options = OpenOptions::default();
+        let open = |text: &str| open_card(&text.parse().unwrap(), &options).map(|_engine| ());
+        let error = open("pci:0000:3b:00.0").unwrap_err();
+        assert!(matches!(error, OpenError::NoTransport(_)), "{error}");
+        let error = open("vfio-user:/nowhere/card0.sock").unwrap_err();
+        assert!(matches!(error, OpenError::Device { .. }), "{error}");
+        assert!(error.to_string().contains("vfio-user:/nowhere/card0.sock"));
+    }
+}

@@ -66,8 +66,8 @@ impl SealedMap {
     /// growing and shrinking: that is what makes the slice below sound.
     pub(crate) fn new(sealed: BorrowedFd<'_>, length: usize) -> Result<Self, Errno> {
         // Private, because kernels before 6.7 refuse shared maps of sealed
-        // files; without writes there is no difference. Populated, because all
-        // of it is going to be read: one call instead of a fault a page.
+        // files; without writes there is no difference. Not populated: that
+        // measured slower than the faults it saves.
         let mapping = match length {
             0 => None,
             _ => Some(Mapping::new(
@@ -75,7 +75,7 @@ impl SealedMap {
                 0,
                 length,
                 ProtFlags::READ,
-                MapFlags::PRIVATE | MapFlags::POPULATE,
+                MapFlags::PRIVATE,
             )?),
         };
         Ok(Self { mapping })

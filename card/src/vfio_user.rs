@@ -8,6 +8,8 @@
 //! what would come next belongs to nobody.
 
 mod connection;
+mod describe;
+mod stream;
 mod wire;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,8 +27,8 @@ use crate::pci;
 use crate::raw::DeviceMap;
 
 use connection::Connection;
+pub(crate) use describe::fuzz_reply;
 use wire::Command;
-pub(crate) use wire::fuzz_reply;
 
 /// How long a server may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +53,7 @@ impl Default for Deadlines {
 pub struct VfioUserDevice {
     connection: Connection,
     identity: DeviceIdentity,
-    info: wire::DeviceInfo,
+    info: describe::DeviceInfo,
     /// By region index: six BARs, the expansion ROM, configuration space.
     regions: Vec<Region>,
     /// Vectors, by interrupt index.
@@ -63,7 +65,7 @@ pub struct VfioUserDevice {
 /// A region in VFIO's sense, and the file that maps it.
 #[derive(Debug, Default)]
 struct Region {
-    info: wire::RegionInfo,
+    info: describe::RegionInfo,
     file: Option<OwnedFd>,
 }
 

@@ -14,9 +14,9 @@ use crate::engine::{
     RegionLeft, ResetState, Stage, Step,
 };
 
+use super::damage::Place;
 use super::registers::{AFU_GUID_H, AFU_GUID_L};
 use super::topology::{NotProgrammable, Port, Shape, Topology};
-use super::walk::Place;
 
 /// How long the engine waits for the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

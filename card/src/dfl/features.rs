@@ -1,9 +1,10 @@
 //! Private features, with the longer headers of DFH version 1.
 
-use crate::device::{Bar, Device};
+use crate::device::Device;
 
+use super::damage::{Place, WalkError};
 use super::header::{Header, field};
-use super::walk::{Place, WalkError, Walker};
+use super::walk::Walker;
 
 /// Parameters of one feature, at most.
 const MAX_PARAMETERS: usize = 64;
@@ -115,12 +116,4 @@ fn parameters<D: Device + ?Sized>(
         at = next;
     }
     Err(damaged())
-}
-
-impl Place {
-    /// A place in a bar.
-    #[must_use]
-    pub fn new(bar: Bar, offset: u64) -> Self {
-        Self { bar, offset }
-    }
 }

@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
+use super::damage::Place;
 use super::features::Feature;
 use super::header::small;
-use super::walk::Place;
 
 /// What the walk found on a card.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

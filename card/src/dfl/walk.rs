@@ -7,13 +7,13 @@
 //! that only lacks something is sound (cases/OPAE-07).
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use uuid::Uuid;
 
-use crate::device::{Bar, Device, DeviceError, Space};
+use crate::device::{Bar, Device, Space, live};
 use crate::pci;
 
+use super::damage::{Place, WalkError};
 use super::features::Feature;
 use super::header::{Header, Kind, field, small};
 use super::registers::{
@@ -29,86 +29,6 @@ const PR_FEATURE: u16 = 5;
 /// Times the interface id is read again: it reads 0 for some 200 ns after a
 /// reset, and a read takes longer than that.
 const INTERFACE_ID_READS: usize = 16;
-
-/// A place in a BAR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// Which BAR.
-    pub bar: Bar,
-    /// Bytes from its beginning.
-    pub offset: u64,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} + {:#x}", self.bar, self.offset)
-    }
-}
-
-/// Why a card's feature lists are not believed.
-#[derive(Debug, thiserror::Error)]
-pub enum WalkError {
-    /// The device could not be read.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// A header or register would lie beyond the end of its BAR.
-    #[error("the feature list goes beyond the end at {0}")]
-    BeyondBar(Place),
-    /// A header does not lie on eight bytes.
-    #[error("the feature list is not aligned at {0}")]
-    Unaligned(Place),
-    /// A register reads as all ones while the card answers elsewhere.
-    #[error("nothing answers at {0}")]
-    AllOnes(Place),
-    /// Two lists share a header.
-    #[error("the feature lists meet at {0}")]
-    Overlap(Place),
-    /// More headers than any card has.
-    #[error("the feature lists have more than {MAX_HEADERS} headers")]
-    TooManyHeaders,
-    /// A list begins in a BAR that PCI does not have.
-    #[error("a feature list is said to begin in BAR {0}")]
-    NoSuchBar(u8),
-    /// A management unit or port with a header whose layout is not known.
-    #[error("the unit at {place} has header version {version}, which is not known")]
-    Version {
-        /// Where it is.
-        place: Place,
-        /// The version.
-        version: u8,
-    },
-    /// Two management units.
-    #[error("a second management unit at {0}")]
-    SecondFme(Place),
-    /// Two PR features.
-    #[error("a second PR feature at {0}")]
-    SecondPrFeature(Place),
-    /// What the management unit calls a port is none.
-    #[error("the management unit leads to {0} for a port, and there is none")]
-    NoPort(Place),
-    /// A port calls itself by another number than the management unit does.
-    #[error("the port at {place} is number {found}, and should be {expected}")]
-    PortNumber {
-        /// Where it is.
-        place: Place,
-        /// Number in the management unit.
-        expected: u8,
-        /// Number in the port.
-        found: u8,
-    },
-    /// Two ports of one number: the wrong one would be shut.
-    #[error("two ports are number {0}")]
-    DuplicatePort(u8),
-    /// The function's registers are nowhere, or reach into something else.
-    #[error("the function's registers at {0} do not fit there")]
-    AfuPlace(Place),
-    /// The parameters of a version 1 header are damaged.
-    #[error("the parameters of the feature at {place} are damaged")]
-    Parameters {
-        /// Where the feature is.
-        place: Place,
-    },
-}
 
 /// Reads a card's feature lists. Nothing is written.
 ///
@@ -167,7 +87,7 @@ impl<D: Device + ?Sized> Walker<'_, D> {
             return Ok(word);
         }
         // Is it this register, or the whole card?
-        crate::device::live(self.device.load64(Bar::ZERO, 0)?)?;
+        live(self.device.load64(Bar::ZERO, 0)?)?;
         Err(WalkError::AllOnes(here))
     }
 

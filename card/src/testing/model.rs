@@ -136,6 +136,11 @@ impl Model {
         }
     }
 
+    /// Whether a load is under way.
+    pub(crate) fn loading(&self) -> bool {
+        self.control & 1 << 12 != 0
+    }
+
     fn is_gone(&self) -> bool {
         let over = |after| self.trace.len() > after;
         self.trouble.gone || self.trouble.vanishes_after.is_some_and(over)

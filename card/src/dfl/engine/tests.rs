@@ -472,7 +472,9 @@ fn a_load_dropped_half_way_leaves_the_region_shut_and_the_engine_well() {
         engine.shut(REGION).unwrap();
         let mut programming = engine.begin(REGION, 8192, BUDGET).unwrap();
         programming.write(&[1; 1000]).unwrap();
+        assert!(model.lock().unwrap().loading());
         drop(programming);
+        assert!(!model.lock().unwrap().loading());
         assert!(!model.lock().unwrap().guest_reaches(0));
         assert_eq!(engine.in_reset(REGION).unwrap(), ResetState::Held);
         whole(&mut engine, &payload(64)).unwrap();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::device::DeviceError;
 use crate::dfl::{DflEngine, NotProgrammable, Waits};
 use crate::fuzz::{ByteDevice, dfl_walk};
 use crate::testing::{Kind as Card, Model, ModelDevice, VirtualClock};
