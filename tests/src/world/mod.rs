@@ -108,6 +108,8 @@ impl World {
             world.start_card_process(number)?;
         }
         world.start_daemon()?;
+        // A VM that comes before the first scrub would find its region held.
+        world.settle()?;
         for number in 0..world.vms.len() {
             world.attach(number)?;
         }
