@@ -57,9 +57,11 @@ fn moments() -> Vec<Duration> {
     } else {
         6
     };
-    // From before the first word until after the commit.
+    // From before the first word until after the commit: 300 ms in all.
+    let moment = |round: u64| round.saturating_mul(300).checked_div(rounds);
     (0..rounds)
-        .map(|round| Duration::from_millis(round.saturating_mul(300) / rounds))
+        .filter_map(moment)
+        .map(Duration::from_millis)
         .collect()
 }
 
@@ -145,12 +147,11 @@ fn g13_client_leaves_or_cancels_in_the_middle() -> Result<()> {
 /// is shut, made blank once the card answers again; other cards notice nothing.
 #[test]
 fn d5_hanging_card_ends_at_the_deadline() -> Result<()> {
-    let mut setup = Setup::default();
-    setup.limits = vec![
-        "load_base_ms = 500".to_owned(),
-        "wait_max_ms = 500".to_owned(),
-    ];
-    let world = World::start(setup)?;
+    let limits = ["load_base_ms = 500", "wait_max_ms = 500"].map(str::to_owned);
+    let world = World::start(Setup {
+        limits: limits.to_vec(),
+        ..Setup::default()
+    })?;
     world
         .card(0)?
         .control(&json!({"fault": "hang", "region": 0}))?;
@@ -237,13 +238,14 @@ fn xrt_08_card_that_comes_late_is_served() -> Result<()> {
 /// INV2: a region goes to another tenant only after a scrub.
 #[test]
 fn inv2_a_new_owner_gets_a_scrubbed_region() -> Result<()> {
-    let mut setup = Setup::default();
-    setup.vms = vec![
+    let vms = vec![
         VmSetup::new("alice", "blue", 0, 0),
         VmSetup::new("bob", "green", 0, 0),
     ];
-    setup.grants = vec![("blue", &["acme/*"]), ("green", &["globex/*"])];
-    let mut world = World::make(setup)?;
+    let mut world = World::make(Setup {
+        vms,
+        ..Setup::default()
+    })?;
     for card in 0..2 {
         world.start_card_process(card)?;
     }

@@ -174,9 +174,7 @@ fn hurt(path: &std::path::Path, way: &str) -> Result<()> {
             .skip(100)
             .take(1)
             .for_each(|byte| *byte = !*byte),
-        _ => {
-            bytes.extend((0..4096).map(|n: u32| n.to_le_bytes().into_iter().fold(7, |a, b| a ^ b)))
-        }
+        _ => bytes.extend_from_slice(&[0xa5; 4096]),
     }
     Ok(fs::write(path, bytes)?)
 }

@@ -198,20 +198,21 @@ fn g9_a_foreign_slot_is_no_slot() -> Result<()> {
 #[test]
 fn inv3_transcripts_do_not_depend_on_the_place() -> Result<()> {
     let here = transcript(Setup::default())?;
-    let mut setup = Setup::default();
-    setup.vms = vec![
-        VmSetup::new("alice", "blue", 1, 1),
-        VmSetup::new("bob", "green", 0, 0),
-    ];
     let other = uuid::Uuid::from_u128(0x0dd1_0001_2222_4333_8444_5555_6666_7777);
-    setup.cards = vec![
-        CardSetup::default(),
-        CardSetup {
-            interface_id: other,
-            ..CardSetup::default()
-        },
-    ];
-    let there = transcript(setup)?;
+    let there = transcript(Setup {
+        vms: vec![
+            VmSetup::new("alice", "blue", 1, 1),
+            VmSetup::new("bob", "green", 0, 0),
+        ],
+        cards: vec![
+            CardSetup::default(),
+            CardSetup {
+                interface_id: other,
+                ..CardSetup::default()
+            },
+        ],
+        ..Setup::default()
+    })?;
     ensure!(
         here.len() == there.len(),
         "{} and {} frames",
