@@ -3,7 +3,7 @@
     reason = "a test may fail where a number does not fit"
 )]
 
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 
 use rustix::fs::ftruncate;
 use rustix::pipe::pipe;
@@ -47,6 +47,60 @@ fn b3_one_byte_more_than_the_limit_is_too_large() {
     writer.write(b"abcd").unwrap();
     writer.write(b"e").unwrap_err();
     assert_eq!(writer.seal().unwrap().length(), 4);
+}
+
+#[test]
+fn a_file_is_copied_from_where_it_stands() {
+    let bytes: Vec<u8> = (0..300_000u32).map(|at| at as u8).collect();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&bytes).unwrap();
+    for start in [0, 1, 4096, 299_999, 300_000] {
+        file.seek(SeekFrom::Start(start)).unwrap();
+        let rest = &bytes[usize::try_from(start).unwrap()..];
+        let limit = rest.len() as u64;
+        let sealed = SealedMemfd::from_file(&file, limit).unwrap();
+        assert_eq!(sealed.length(), limit);
+        assert_eq!(*sealed.map().unwrap(), *rest);
+    }
+}
+
+#[test]
+fn b3_a_file_with_one_byte_more_than_the_limit_is_too_large() {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&[7; 8193]).unwrap();
+    for limit in [0, 1, 8192] {
+        file.rewind().unwrap();
+        let error = SealedMemfd::from_file(&file, limit).unwrap_err();
+        assert!(
+            matches!(error, SealError::TooLarge { limit: told } if told == limit),
+            "{error}"
+        );
+    }
+    file.rewind().unwrap();
+    assert_eq!(SealedMemfd::from_file(&file, 9000).unwrap().length(), 8193);
+}
+
+#[test]
+fn b2_a_copied_file_is_sealed_and_stays_as_it_was() {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(b"abc").unwrap();
+    file.rewind().unwrap();
+    let sealed = SealedMemfd::from_file(&file, 3).unwrap();
+    file.rewind().unwrap();
+    file.write_all(b"xyz").unwrap();
+    assert_eq!(*sealed.map().unwrap(), b"abc"[..]);
+    SealedMemfd::adopt(OwnedFd::from(sealed)).unwrap();
+}
+
+#[test]
+fn what_has_no_pages_is_read_instead() {
+    let zero = File::open("/dev/zero").unwrap();
+    assert!(matches!(
+        SealedMemfd::from_file(&zero, 100_000),
+        Err(SealError::TooLarge { limit: 100_000 })
+    ));
+    let process = File::open("/proc/self/status").unwrap();
+    assert!(SealedMemfd::from_file(&process, 1 << 20).unwrap().length() > 0);
 }
 
 #[test]

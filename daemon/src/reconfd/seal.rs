@@ -131,7 +131,7 @@ impl Sealed {
                 want: facts.size,
             });
         }
-        let memfd = SealedMemfd::from_reader(file, facts.size)?;
+        let memfd = SealedMemfd::from_file(&file, facts.size)?;
         if memfd.length() != facts.size {
             return Err(BytesError::Size {
                 path: path.to_owned(),

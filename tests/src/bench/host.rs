@@ -51,6 +51,8 @@ pub(super) fn start(bench: &Bench) -> Result<World> {
         ..Setup::default()
     })?;
     more_functions(&world, bench.vms)?;
+    // The images were just written. What the disk still owes must not be paid in the middle.
+    rustix::fs::sync();
     world.start_card_process(0)?;
     world.start_daemon()?;
     world.settle()?;
