@@ -23,13 +23,16 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Connects to the card's process.
+    /// Connects to the card's process. Never waits: the queue of a process that hangs is full
+    /// after a few attempts, and then a blocking connect would not come back.
     ///
     /// # Errors
-    /// The path does not exist, is no such socket, or nobody listens.
+    /// The path does not exist, is no such socket, nobody listens, or nobody accepts.
     pub fn connect(path: &Path) -> Result<Self, IpcError> {
         let fd = seqpacket()?;
+        rustix::io::ioctl_fionbio(&fd, true).map_err(std::io::Error::from)?;
         rustix::net::connect(&fd, &address(path)?).map_err(std::io::Error::from)?;
+        rustix::io::ioctl_fionbio(&fd, false).map_err(std::io::Error::from)?;
         Ok(Self { fd })
     }
 
@@ -304,6 +307,28 @@ mod tests {
         let (bytes, beside) = two.receive().unwrap();
         assert_eq!(bytes, [5; PACKET_LEN]);
         assert!(beside.is_some());
+    }
+
+    #[test]
+    fn d5_a_process_that_accepts_nobody_holds_nobody_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("card.sock");
+        let listener = Listener::bind(&path).unwrap();
+        let mut waiting = Vec::new();
+        let refused = loop {
+            match Socket::connect(&path) {
+                Ok(socket) => waiting.push(socket),
+                Err(error) => break error,
+            }
+            assert!(waiting.len() < 100);
+        };
+        assert!(
+            matches!(refused, IpcError::Io(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+        );
+        // Who is accepted waits for packets as before.
+        let served = listener.accept().unwrap();
+        served.send(&[7; PACKET_LEN], None).unwrap();
+        assert_eq!(waiting[0].receive().unwrap().0, [7; PACKET_LEN]);
     }
 
     #[test]
