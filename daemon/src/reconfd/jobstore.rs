@@ -69,28 +69,33 @@ pub struct Opened {
 }
 
 impl SledStore {
-    /// Opens the store in `path`. One that does not open, or panics in the attempt, is moved
-    /// aside and a new one made.
+    /// Opens the store in `path`. One that is damaged, or panics in the attempt, is moved aside
+    /// and a new one made.
     ///
     /// # Errors
-    /// Not even a new one can be made.
+    /// The system refuses (no room, no permission, another process has it), which is no damage:
+    /// everything stays where it is. Or not even a new one can be made.
     pub fn open(path: &Path) -> Result<Opened, StoreError> {
         match Self::try_open(path) {
             Ok(store) => Ok(Opened { store, aside: None }),
-            Err(first) => {
+            Err(NotOpened::Refused(error)) => Err(StoreError(error)),
+            Err(NotOpened::Damaged(first)) => {
                 let aside = path.with_extension(format!("damaged-{}", unix_now()));
                 std::fs::rename(path, &aside).map_err(|error| {
                     StoreError(format!("{first}; and it cannot be moved aside: {error}"))
                 })?;
+                let store = Self::try_open(path).map_err(
+                    |(NotOpened::Refused(error) | NotOpened::Damaged(error))| StoreError(error),
+                )?;
                 Ok(Opened {
-                    store: Self::try_open(path)?,
+                    store,
                     aside: Some(aside),
                 })
             }
         }
     }
 
-    fn try_open(path: &Path) -> Result<Self, StoreError> {
+    fn try_open(path: &Path) -> Result<Self, NotOpened> {
         // sled panics on some damage (its issues 1189, 1527); nothing here is shared with what unwinds.
         catch_unwind(AssertUnwindSafe(|| {
             let db = sled::Config::new()
@@ -99,14 +104,51 @@ impl SledStore {
                 .flush_every_ms(None)
                 .mode(sled::Mode::LowSpace)
                 .open()
-                .map_err(|error| StoreError(error.to_string()))?;
+                .map_err(NotOpened::of)?;
             // A look at every value now, so that what panics does it here.
             for entry in db.iter() {
-                entry.map_err(|error| StoreError(error.to_string()))?;
+                entry.map_err(NotOpened::of)?;
             }
             Ok(Self { db })
         }))
-        .unwrap_or_else(|_panic| Err(StoreError("opening it panicked: damaged".into())))
+        .unwrap_or_else(|_panic| Err(NotOpened::Damaged("opening it panicked: damaged".into())))
+    }
+}
+
+/// Why a store does not open.
+#[derive(Debug)]
+enum NotOpened {
+    /// The system says no; the store may be whole.
+    Refused(String),
+    /// What is in it is not what was put in.
+    Damaged(String),
+}
+
+impl NotOpened {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "it stands where an error is mapped"
+    )]
+    fn of(error: sled::Error) -> Self {
+        use std::io::ErrorKind;
+        let story = error.to_string();
+        match &error {
+            // sled puts a lock that another has into words of its own.
+            sled::Error::Io(io)
+                if story.contains("acquire lock")
+                    || matches!(
+                        io.kind(),
+                        ErrorKind::PermissionDenied
+                            | ErrorKind::StorageFull
+                            | ErrorKind::QuotaExceeded
+                            | ErrorKind::ReadOnlyFilesystem
+                            | ErrorKind::WouldBlock
+                    ) =>
+            {
+                Self::Refused(story)
+            }
+            _ => Self::Damaged(story),
+        }
     }
 }
 
@@ -233,6 +275,24 @@ mod tests {
         drop(store);
         assert_eq!(SledStore::open(&path).unwrap().store.load(), vec![two]);
         assert_eq!(cost.count, 2);
+    }
+
+    #[test]
+    fn a_store_that_another_has_is_not_moved_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("jobs");
+        let first = SledStore::open(&path).unwrap().store;
+        let refused = SledStore::open(&path).unwrap_err();
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "{refused}"
+        );
+        first
+            .put(&record(1), &[], &mut SyncCost::default())
+            .unwrap();
+        drop(first);
+        assert_eq!(SledStore::open(&path).unwrap().store.load().len(), 1);
     }
 
     /// Every kind of damage of the case's script: the store opens, and no record comes out that
