@@ -3,13 +3,14 @@
 //! Knows the terminal and the service manager. Must not know cards.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use nix::sys::signal::{SigSet, Signal};
+use tracing_subscriber::EnvFilter;
 
 use super::lock::LockError;
 use super::process::{Controls, Options, Process, StartError};
@@ -35,8 +36,13 @@ scrubbed.";
 #[derive(Debug, Parser)]
 #[command(name = "reconf-card", version, after_help = AFTER_HELP)]
 struct Arguments {
-    /// The host's configuration
-    #[arg(long, value_name = "FILE", default_value = "/etc/reconf/host.toml")]
+    /// The host's file
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/etc/reconf/host.toml",
+        env = "RECONF_HOST_FILE"
+    )]
     host_file: PathBuf,
     /// The card, by its address in host.toml
     #[arg(long, value_name = "ADDRESS")]
@@ -53,6 +59,14 @@ struct Arguments {
     /// Print the line "ready" once reconfd may connect
     #[arg(long)]
     print_ready: bool,
+    /// What to log, as in `RUST_LOG`: `info`, `debug`, `reconf_daemon=debug`; on stderr
+    #[arg(
+        long,
+        value_name = "FILTER",
+        default_value = "info",
+        env = "RECONF_LOG"
+    )]
+    log: String,
 }
 
 /// Runs the process to its end.
@@ -69,11 +83,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("RECONF_LOG")
-        .unwrap_or_else(|_unset| tracing_subscriber::EnvFilter::new("info"));
+    let filter = EnvFilter::try_new(&arguments.log).unwrap_or_else(|_wrong| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,

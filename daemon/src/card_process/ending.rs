@@ -45,6 +45,8 @@ pub(super) struct Failure {
     pub words: HardwareWords,
     /// The story.
     pub text: String,
+    /// Who gave it up, if that is why.
+    pub given_up: Option<GivenUp>,
 }
 
 impl Failure {
@@ -55,6 +57,7 @@ impl Failure {
             stage,
             words: HardwareWords::default(),
             text: text.into(),
+            given_up: None,
         }
     }
 
@@ -102,7 +105,10 @@ impl Failure {
 
     /// The job was given up from outside.
     pub(super) fn given_up(stage: CardStage, why: GivenUp) -> Self {
-        Self::new(Outcome::NotCommitted, stage, given_up(why))
+        Self {
+            given_up: Some(why),
+            ..Self::new(Outcome::NotCommitted, stage, given_up(why))
+        }
     }
 
     /// The card itself is gone: no other job can do better.

@@ -221,3 +221,112 @@ fn file_id(memory: &SealedMemfd) -> Result<FileId, ImageError> {
         changed: (stat.st_ctime, stat.st_ctime_nsec),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bitstream::gbs::{Clocks, Draft, build};
+
+    const MAX: u64 = 1 << 20;
+
+    fn file(function: u128) -> Vec<u8> {
+        build(&Draft {
+            interface_id: Uuid::from_u128(7),
+            accelerator: Uuid::from_u128(function),
+            name: "x",
+            clocks: Clocks::default(),
+            power: 0,
+            payload: b"payload",
+        })
+        .unwrap()
+    }
+
+    fn digest(bytes: &[u8]) -> DigestBytes {
+        let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+        digest.as_ref().try_into().unwrap()
+    }
+
+    fn sealed(bytes: &[u8]) -> SealedMemfd {
+        SealedMemfd::from_reader(bytes, MAX).unwrap()
+    }
+
+    #[test]
+    fn what_the_container_says_and_only_its_payload() {
+        let bytes = file(9);
+        let image = Image::read(sealed(&bytes), digest(&bytes), MAX).unwrap();
+        assert_eq!(image.payload(), b"payload");
+        assert_eq!(image.function_id(), Uuid::from_u128(9));
+        assert!(image.check_interface(Uuid::from_u128(7)).is_ok());
+        assert!(image.check_interface(Uuid::from_u128(8)).is_err());
+    }
+
+    #[test]
+    fn opae_02_a_reversed_id_is_a_mismatch_with_a_hint() {
+        let bytes = file(9);
+        let image = Image::read(sealed(&bytes), digest(&bytes), MAX).unwrap();
+        let reversed = Uuid::from_u128(7_u128.swap_bytes());
+        let mismatch = image.check_interface(reversed).unwrap_err();
+        assert!(mismatch.is_reversed());
+    }
+
+    #[test]
+    fn size_comes_before_digest_and_digest_before_content() {
+        let bytes = file(9);
+        let right = digest(&bytes);
+        let cap = u64::try_from(bytes.len()).unwrap();
+        assert!(matches!(
+            Image::read(sealed(&bytes), [0; 32], cap - 1),
+            Err(ImageError::TooLarge { .. })
+        ));
+        assert!(Image::read(sealed(&bytes), right, cap).is_ok());
+        assert!(matches!(
+            Image::read(sealed(b"no container"), right, MAX),
+            Err(ImageError::Digest { .. })
+        ));
+        assert!(matches!(
+            Image::read(sealed(b"no container"), digest(b"no container"), MAX),
+            Err(ImageError::Container(_))
+        ));
+    }
+
+    #[test]
+    fn the_same_memory_is_the_same_image_and_a_copy_is_not() {
+        let bytes = file(9);
+        let (one, other) = (sealed(&bytes), sealed(&bytes));
+        let mut known = Known::new(MAX);
+        let mut adopt = |memory: &SealedMemfd| {
+            let beside = memory.try_clone().unwrap().into();
+            known.adopt(beside, digest(&bytes), MAX).unwrap()
+        };
+        let first = adopt(&one);
+        assert!(Arc::ptr_eq(&first, &adopt(&one)));
+        assert!(!Arc::ptr_eq(&first, &adopt(&other)));
+        let beside = one.try_clone().unwrap().into();
+        let lie = known.adopt(beside, [0; 32], MAX);
+        assert!(matches!(lie, Err(ImageError::Digest { .. })));
+        // A region that takes less takes not even what is known.
+        let beside = one.try_clone().unwrap().into();
+        let small = known.adopt(beside, digest(&bytes), 10);
+        assert!(matches!(small, Err(ImageError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let length = u64::try_from(file(0).len()).unwrap();
+        let mut known = Known::new(length * 2);
+        for function in 0..9 {
+            let bytes = file(function);
+            let beside = sealed(&bytes).into();
+            known.adopt(beside, digest(&bytes), MAX).unwrap();
+            assert!(known.bytes() <= length * 2);
+        }
+        assert_eq!(known.entries.len(), 2);
+        let mut many = Known::new(u64::MAX);
+        for function in 0..40 {
+            let bytes = file(function);
+            let beside = sealed(&bytes).into();
+            many.adopt(beside, digest(&bytes), MAX).unwrap();
+        }
+        assert_eq!(many.entries.len(), MOST_KNOWN);
+    }
+}

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use card::journal::{Entry, Journal, JournalError, Recovered, UnixMillis};
+use card::journal::{Entry, Journal, JournalError, Recovered, RegionState, UnixMillis};
 
 use super::region::Region;
 
@@ -52,7 +52,11 @@ impl Ledger {
         let written = self.append(region, entry, now);
         self.syncs.count = self.syncs.count.saturating_add(1);
         self.syncs.time = self.syncs.time.saturating_add(begun.elapsed());
-        written?;
+        if let Err(error) = written {
+            // It may be in the file or not, so what the file says of the region is not known.
+            region.recorded = RegionState::UNKNOWN;
+            return Err(error);
+        }
         region.state = entry.state(now);
         region.recorded = region.state;
         Ok(())

@@ -10,7 +10,8 @@
 //!
 //! - [`process`] puts everything together, [`cli`] starts it;
 //! - [`link`], [`inbox`], [`outlet`]: the connection, threads apart from
-//! - [`worker`], the serial loop, with [`jobs`] as what each packet means;
+//! - [`worker`], the serial loop, with [`jobs`] as what each packet means and [`tell`] as what is
+//!   answered;
 //! - [`reconcile`] at the start, [`scrub`] and [`reopen`] on their own ways;
 //! - [`trusted`] and [`image`]: what is believed of metadata and bytes;
 //! - [`region`], [`ledger`], [`bench`]: state, its journal, and the tools;
@@ -34,6 +35,7 @@ mod reopen;
 mod scrub;
 mod setup;
 mod steps;
+mod tell;
 mod trusted;
 mod worker;
 mod write;

@@ -158,7 +158,8 @@ impl Process {
             steps,
             commit_wait: limits.commit_wait,
         };
-        let known = Known::new(limits.sealed_bytes_max);
+        // As much as one more bitstream: reconfd keeps those that are likely to come again.
+        let known = Known::new(limits.bitstream_max);
         let owed = Owed::new(limits.scrub_tries, SCRUB_PAUSE);
         let worker = Worker::start(bench, regions, trusted, known, owed)?;
 

@@ -85,7 +85,7 @@ pub(super) struct Region {
     pub pace: Pace,
     /// What it holds, as far as this process knows.
     pub state: RegionState,
-    /// What the journal says: the same, unless a write of it failed.
+    /// What the journal says: the same; unknown after a write of it that failed.
     pub recorded: RegionState,
     /// Who reaches it.
     pub gate: Gate,
@@ -189,5 +189,97 @@ impl Region {
             scrub_failures: u16::from(self.scrub_failures()),
             since: self.state.since / 1000,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use card::journal::{Job, Sha256};
+    use policy::ids::{InterfaceId, RegionType};
+    use uuid::Uuid;
+
+    const MINE: OwnerTag = OwnerTag([1; 32]);
+    const THEIRS: OwnerTag = OwnerTag([2; 32]);
+
+    fn region(content: Content, owner: Option<OwnerTag>) -> Region {
+        let state = RegionState {
+            owner,
+            content,
+            since: 5000,
+        };
+        Region {
+            index: RegionIndex(0),
+            of: 1,
+            id: RegionId(0),
+            name: "left".to_owned(),
+            fit: Fit::Programmable,
+            facts: RegionFacts {
+                interface_id: InterfaceId(Uuid::nil()),
+                region_type: RegionType::parse("test.org/region").unwrap(),
+                bitstream_max: 1,
+            },
+            blank: Blank::None,
+            pace: Pace {
+                base: Duration::ZERO,
+                rate: 1,
+            },
+            state,
+            recorded: state,
+            gate: Gate::Shut,
+        }
+    }
+
+    fn contents() -> [Content; 5] {
+        let (job, digest) = (Job([3; 16]), Sha256([4; 32]));
+        [
+            Content::Unknown,
+            Content::Blank,
+            Content::Writing { job, digest },
+            Content::Active {
+                job,
+                digest,
+                function: Uuid::nil(),
+            },
+            Content::Quarantined { failures: 2 },
+        ]
+    }
+
+    #[test]
+    fn inv2_every_content_and_every_owner() {
+        for content in contents() {
+            for owner in [None, Some(MINE), Some(THEIRS)] {
+                let may = region(content, owner).may_load(MINE);
+                let want = match (content, owner) {
+                    (Content::Blank, None | Some(MINE))
+                    | (Content::Active { .. }, Some(MINE)) => None,
+                    (Content::Blank | Content::Active { .. }, _) => Some(Outcome::NotScrubbed),
+                    _ => Some(Outcome::WrongState),
+                };
+                let got = may.err().map(|refusal| refusal.outcome);
+                assert_eq!(got, want, "{content:?} {owner:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn inv2_a_scrub_keeps_no_region_for_another() {
+        for content in contents() {
+            assert!(region(content, Some(THEIRS)).may_keep(Some(MINE)).is_err());
+            assert!(region(content, Some(MINE)).may_keep(Some(MINE)).is_ok());
+            assert!(region(content, None).may_keep(Some(MINE)).is_ok());
+            assert!(region(content, Some(THEIRS)).may_keep(None).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_report_tells_the_state_and_nothing_else() {
+        let report = region(contents()[4], Some(MINE)).report();
+        assert_eq!(report.content, ipc::Content::Quarantined);
+        assert_eq!((report.scrub_failures, report.since), (2, 5));
+        assert_eq!((report.digest, report.function), ([0; 32], None));
+        let report = region(contents()[3], Some(MINE)).report();
+        assert_eq!(report.digest, [4; 32]);
+        assert!(!report.guest_access);
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use card::journal::{Entry, OwnerTag};
 
 use super::bench::{Bench, Condemned};
-use super::ending::{Failure, given_up};
+use super::ending::Failure;
 use super::inbox::GivenUp;
 use super::region::{Blank, Region};
 use super::steps::Step;
@@ -45,7 +45,7 @@ pub(super) fn scrub(
         Ok(took) => return Scrubbed::Blank(took),
         Err(failure) => failure,
     };
-    if failure.text == given_up(GivenUp::Stopping) {
+    if failure.given_up == Some(GivenUp::Stopping) {
         return Scrubbed::Interrupted(failure);
     }
     let again = bench.condemn(region, owner, failures.saturating_add(1));

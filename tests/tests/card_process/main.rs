@@ -8,8 +8,10 @@
 mod client;
 mod faults;
 mod hostile;
+mod invariants;
 mod kill;
 mod loads;
+mod program;
 mod restarts;
 mod scrubs;
 mod stage;
