@@ -10,19 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use super::channel::{ChannelError, listen};
+use super::listening::{ListenError, Listening};
 use crate::admin::{AdminReply, AdminRequest, MAX_LINE};
 
 /// The group whose members may speak here.
 const GROUP: &str = "reconf-admin";
 /// Connections served at once.
 const CONNECTIONS: usize = 32;
-/// A connection that says nothing for this long is closed.
-const IDLE: Duration = Duration::from_secs(600);
+/// A connection that says nothing for this long is closed: the places are few, and at three in
+/// the morning one must be free.
+const IDLE: Duration = Duration::from_secs(30);
 /// An answer must be taken within this time.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 
@@ -44,9 +45,9 @@ pub trait Act: Send + Sync + 'static {
 /// Makes the socket: 0660, and of the group `reconf-admin` where that exists.
 ///
 /// # Errors
-/// See [`ChannelError`].
-pub fn bind(path: &Path) -> Result<UnixListener, ChannelError> {
-    let listener = listen(path)?;
+/// See [`ListenError`].
+pub fn bind(path: &Path) -> Result<Listening, ListenError> {
+    let listening = Listening::at(path)?;
     if let Ok(Some(group)) = nix::unistd::Group::from_name(GROUP) {
         // Not ours to give away where we do not run as root or in that group: then only root
         // and our own user can connect.
@@ -55,35 +56,33 @@ pub fn bind(path: &Path) -> Result<UnixListener, ChannelError> {
         }
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(|error| {
-        ChannelError::Io {
+        ListenError::Io {
             path: path.to_owned(),
             error,
         }
     })?;
-    Ok(listener)
+    Ok(listening)
 }
 
 /// Serves for ever.
-pub async fn run(listener: UnixListener, allowed: Allowed, act: Arc<impl Act>) {
+pub async fn run(listening: Listening, allowed: Allowed, act: Arc<impl Act>) {
+    let allowed = Arc::new(allowed);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         // A place first, so that what waits waits in the kernel's queue.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             return;
         };
-        match listener.accept().await {
-            Ok((stream, _address)) => match peer(&stream, &allowed) {
-                Some(uid) => {
-                    let act = Arc::clone(&act);
-                    tokio::spawn(async move {
-                        if let Err(error) = serve(stream, uid, act).await {
-                            debug!(%error, "an admin connection ended");
-                        }
-                        drop(place);
-                    });
-                }
-                None => drop(tokio::spawn(refuse(stream))),
-            },
+        match listening.accept().await {
+            Ok(stream) => {
+                let (allowed, act) = (Arc::clone(&allowed), Arc::clone(&act));
+                tokio::spawn(async move {
+                    if let Err(error) = admit(stream, allowed, act).await {
+                        debug!(%error, "an admin connection ended");
+                    }
+                    drop(place);
+                });
+            }
             Err(error) => {
                 warn!(%error, "the admin socket cannot accept");
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -92,20 +91,27 @@ pub async fn run(listener: UnixListener, allowed: Allowed, act: Arc<impl Act>) {
     }
 }
 
-/// The user at the other end, if it may speak (H3).
-fn peer(stream: &UnixStream, allowed: &Allowed) -> Option<u32> {
-    let credentials = rustix::net::sockopt::socket_peercred(stream).ok()?;
+/// Serves a connection, if its user may speak (H3).
+async fn admit(stream: UnixStream, allowed: Arc<Allowed>, act: Arc<impl Act>) -> io::Result<()> {
+    let credentials = rustix::net::sockopt::socket_peercred(&stream)?;
     let (uid, gid) = (credentials.uid.as_raw(), credentials.gid.as_raw());
-    let own = rustix::process::geteuid().as_raw();
-    let may = uid == 0
-        || uid == own
+    // Who is in a group may be asked of a server that hangs: that holds up this connection only,
+    // and root's none at all.
+    let may = tokio::task::spawn_blocking(move || may_speak(uid, gid, &allowed)).await;
+    if may.unwrap_or(false) {
+        serve(stream, uid, act).await
+    } else {
+        debug!(uid, gid, "an admin connection was refused");
+        refuse(stream).await
+    }
+}
+
+fn may_speak(uid: u32, gid: u32, allowed: &Allowed) -> bool {
+    uid == 0
+        || uid == rustix::process::geteuid().as_raw()
         || allowed.uids.contains(&uid)
         || allowed.gids.contains(&gid)
-        || is_member(uid, gid);
-    if !may {
-        warn!(uid, gid, "an admin connection was refused");
-    }
-    may.then_some(uid)
+        || is_member(uid, gid)
 }
 
 fn is_member(uid: u32, gid: u32) -> bool {
@@ -121,12 +127,12 @@ fn is_member(uid: u32, gid: u32) -> bool {
         .is_some_and(|user| user.gid == group.gid || group.mem.contains(&user.name))
 }
 
-async fn refuse(mut stream: UnixStream) {
+async fn refuse(mut stream: UnixStream) -> io::Result<()> {
     let reply = error(
         "you may not speak here",
         "become root or a member of the group reconf-admin",
     );
-    let _gone = tokio::time::timeout(WRITE_TIME, write(&mut stream, &reply)).await;
+    tokio::time::timeout(WRITE_TIME, write(&mut stream, &reply)).await?
 }
 
 async fn serve(stream: UnixStream, uid: u32, act: Arc<impl Act>) -> io::Result<()> {
@@ -186,6 +192,44 @@ mod tests {
                 ok: true,
                 body: AdminBody::Done(format!("{request:?}")),
             }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn h3_whoever_says_nothing_gives_its_place_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("admin.sock");
+        tokio::spawn(run(bind(&path).unwrap(), Allowed::default(), Arc::new(Yes)));
+        let mut idle = Vec::new();
+        for _place in 0..CONNECTIONS {
+            idle.push(UnixStream::connect(&path).await.unwrap());
+        }
+        let mut late = BufReader::new(UnixStream::connect(&path).await.unwrap());
+        late.get_mut()
+            .write_all(b"{\"do\":\"status\"}\n")
+            .await
+            .unwrap();
+        let mut line = String::new();
+        let answered = tokio::time::timeout(IDLE * 2, late.read_line(&mut line)).await;
+        answered.expect("answered once a place is free").unwrap();
+        assert!(line.contains("\"ok\":true"), "{line}");
+    }
+
+    #[test]
+    fn h3_who_may_speak() {
+        let allowed = Allowed {
+            uids: vec![4_000_001],
+            gids: vec![4_000_002],
+        };
+        let own = rustix::process::geteuid().as_raw();
+        for (uid, gid, may) in [
+            (0, 0, true),
+            (own, 4_000_000, true),
+            (4_000_001, 4_000_000, true),
+            (4_000_000, 4_000_002, true),
+            (4_000_000, 4_000_000, false),
+        ] {
+            assert_eq!(may_speak(uid, gid, &allowed), may, "{uid}/{gid}");
         }
     }
 

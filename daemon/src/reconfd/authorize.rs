@@ -8,7 +8,7 @@ use protocol::status::{Detail, Status};
 
 use super::judge::{Granted, Question};
 use super::outcome::Failure;
-use super::pipeline::{Received, Work};
+use super::pipeline::Received;
 use super::regions::NotNow;
 use crate::ipc::Content;
 
@@ -24,7 +24,10 @@ pub enum Again {
 }
 
 /// Decides on a load; the region is not reserved yet.
-pub(super) fn load(received: &Received, image: &ImageRef, again: Again) -> Result<Work, Failure> {
+pub(super) fn load(
+    received: &Received,
+    image: &ImageRef,
+) -> Result<(Question, Box<Granted>), Failure> {
     let host = &received.host;
     let (stopped, sole) = {
         let state = host.state();
@@ -58,17 +61,12 @@ pub(super) fn load(received: &Received, image: &ImageRef, again: Again) -> Resul
             "another VM holds a user function that ends in this region",
         ));
     }
-    let leave = stays(received, &granted, again);
-    Ok(if leave {
-        Work::Unchanged(granted)
-    } else {
-        Work::Load(question, granted)
-    })
+    Ok((question, granted))
 }
 
 /// Whether what is active already is what is asked for. Only the card's own report counts, and
-/// an image that this process loaded (CYB-08, XRT-01).
-fn stays(received: &Received, granted: &Granted, again: Again) -> bool {
+/// an image that this process loaded (CYB-08, XRT-01). Asked once the region is reserved.
+pub(super) fn stays(received: &Received, granted: &Granted, again: Again) -> bool {
     let host = &received.host;
     let active = {
         let state = host.state();

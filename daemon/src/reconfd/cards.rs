@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
@@ -233,13 +233,17 @@ impl CardLink {
         loop {
             match Socket::connect(&self.socket_path).and_then(AsyncSocket::new) {
                 Ok(socket) => {
+                    let began = Instant::now();
                     let result = self.serve(Arc::new(socket), events.as_ref()).await;
                     self.disconnected();
                     events.lost(self.card);
                     if let Err(error) = result {
                         warn!(card = self.card, %error, "the card's process is gone");
                     }
-                    wait = RETRY_MIN;
+                    // A process that takes us and ends at once is not asked twenty times a second.
+                    if began.elapsed() > RETRY_MAX {
+                        wait = RETRY_MIN;
+                    }
                 }
                 Err(_nobody) => spawn(),
             }

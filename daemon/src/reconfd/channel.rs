@@ -4,29 +4,28 @@
 //! know messages: what comes through is handed to a session together with the
 //! VM that the channel is bound to, and that binding is the guest's identity.
 
-use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use super::identity::ProcessId;
+use super::listening::Listening;
 
 /// Waits between attempts to connect.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// Where a channel is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Place {
     /// We listen.
-    Listen(PathBuf),
+    Listen(Listening),
     /// We connect.
     Connect(PathBuf),
 }
@@ -50,8 +49,8 @@ pub trait Serve: Send + Sync + 'static {
     fn serve(self: Arc<Self>, stream: UnixStream, over: watch::Receiver<bool>) -> JoinHandle<End>;
     /// A peer was refused (I6).
     fn refused(&self, why: &PeerMismatch);
-    /// The channel was closed for abuse.
-    fn penalized(&self, end: End);
+    /// The channel was closed for abuse, and is not heard for this time.
+    fn penalized(&self, time: Duration);
 }
 
 /// The peer is not the process that was registered.
@@ -66,61 +65,9 @@ pub struct PeerMismatch {
     pub want: Option<ProcessId>,
 }
 
-/// Why a channel cannot be opened.
-#[derive(Debug, Error)]
-pub enum ChannelError {
-    /// Something that is not our socket lies at its path (H1).
-    #[error("{path} is there and is not a socket of ours: it is left alone")]
-    Occupied {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The system refuses.
-    #[error("{path}: {error}")]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-}
-
-/// Makes the listening socket for a VM: its directory, mode 0750, and in it the socket, 0660.
-///
-/// # Errors
-/// See [`ChannelError`]. A stale socket of our own is replaced; anything else is left alone.
-pub fn listen(path: &Path) -> Result<UnixListener, ChannelError> {
-    let io = |error| ChannelError::Io {
-        path: path.to_owned(),
-        error,
-    };
-    if let Some(parent) = path.parent() {
-        crate::files::create_directories(parent).map_err(io)?;
-    }
-    match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(io(error)),
-        Ok(there)
-            if there.file_type().is_socket()
-                && there.uid() == rustix::process::geteuid().as_raw() =>
-        {
-            std::fs::remove_file(path).map_err(io)?;
-        }
-        Ok(_other) => {
-            return Err(ChannelError::Occupied {
-                path: path.to_owned(),
-            });
-        }
-    }
-    let listener = UnixListener::bind(path).map_err(io)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(io)?;
-    Ok(listener)
-}
-
 /// Serves the channel until `over` turns true.
 pub async fn run(
     place: Place,
-    listener: Option<UnixListener>,
     process: Option<ProcessId>,
     server: Arc<impl Serve>,
     mut over: watch::Receiver<bool>,
@@ -128,25 +75,19 @@ pub async fn run(
     let told = over.clone();
     tokio::select! {
         () = async {
-            match (&place, listener) {
-                (Place::Listen(_), Some(listener)) => accept(listener, process, &server, &told).await,
-                (Place::Connect(path), _) => connect(path, process, &server, &told).await,
-                (Place::Listen(_), None) => {}
+            match place {
+                Place::Listen(listening) => accept(&listening, process, &server, &told).await,
+                Place::Connect(path) => connect(&path, process, &server, &told).await,
             }
         } => {}
         _ended = over.wait_for(|over| *over) => {}
-    }
-    if let Place::Listen(path) = &place
-        && let Err(error) = std::fs::remove_file(path)
-    {
-        debug!(path = %path.display(), %error, "the channel's socket could not be removed");
     }
 }
 
 /// QEMU connects to us. A newer connection of the right process takes the place of the older:
 /// QEMU holds one.
 async fn accept(
-    listener: UnixListener,
+    listening: &Listening,
     process: Option<ProcessId>,
     server: &Arc<impl Serve>,
     over: &watch::Receiver<bool>,
@@ -155,8 +96,11 @@ async fn accept(
     let mut wait = RETRY_MIN;
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _address)) => {
+            // An end first: a penalty is not escaped by a quick new connection.
+            biased;
+            end = ended(&mut session) => pause(end, server).await,
+            accepted = listening.accept() => match accepted {
+                Ok(stream) => {
                     wait = RETRY_MIN;
                     if let Err(mismatch) = check_peer(&stream, process) {
                         server.refused(&mismatch);
@@ -174,7 +118,6 @@ async fn accept(
                     wait = wait.saturating_mul(2).min(RETRY_MAX);
                 }
             },
-            end = ended(&mut session) => pause(end, server).await,
         }
     }
 }
@@ -191,10 +134,14 @@ async fn connect(
         match UnixStream::connect(path).await {
             Ok(stream) => match check_peer(&stream, process) {
                 Ok(()) => {
-                    wait = RETRY_MIN;
+                    let began = Instant::now();
                     let mut session = Some(Arc::clone(server).serve(stream, over.clone()));
                     let end = ended(&mut session).await;
                     pause(end, server).await;
+                    // Whoever hangs up at once is not called again at once.
+                    if began.elapsed() > RETRY_MAX {
+                        wait = RETRY_MIN;
+                    }
                 }
                 Err(mismatch) => server.refused(&mismatch),
             },
@@ -218,9 +165,9 @@ async fn ended(session: &mut Option<JoinHandle<End>>) -> End {
 }
 
 async fn pause(end: End, server: &Arc<impl Serve>) {
-    info!(?end, "a channel's session ended");
+    debug!(?end, "a channel's session ended");
     if let End::Penalty(time) = end {
-        server.penalized(end);
+        server.penalized(time);
         tokio::time::sleep(time).await;
     }
 }
@@ -285,7 +232,7 @@ mod tests {
             self.refused.fetch_add(1, Ordering::SeqCst);
         }
 
-        fn penalized(&self, _end: End) {}
+        fn penalized(&self, _time: Duration) {}
     }
 
     async fn echoes(path: &Path) -> bool {
@@ -310,10 +257,8 @@ mod tests {
             let path = dir.path().join("org.reconf.0");
             let server = Arc::new(Echo::default());
             let (over, ended) = watch::channel(false);
-            let listener = listen(&path).unwrap();
             let task = tokio::spawn(run(
-                Place::Listen(path.clone()),
-                Some(listener),
+                Place::Listen(Listening::at(&path).unwrap()),
                 process,
                 Arc::clone(&server),
                 ended,
@@ -326,21 +271,49 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn h1_what_is_not_ours_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let target = dir.path().join("target");
-        std::fs::write(&target, b"precious").unwrap();
-        for plant in ["file", "link", "directory"] {
-            let path = dir.path().join(plant);
-            match plant {
-                "file" => std::fs::write(&path, b"x").unwrap(),
-                "link" => std::os::unix::fs::symlink(&target, &path).unwrap(),
-                _ => std::fs::create_dir(&path).unwrap(),
-            }
-            assert!(matches!(listen(&path), Err(ChannelError::Occupied { .. })));
-            assert!(std::fs::symlink_metadata(&path).is_ok());
+    /// Ends each connection at once, for abuse.
+    struct Strict {
+        served: AtomicU32,
+    }
+
+    impl Serve for Strict {
+        fn serve(self: Arc<Self>, _s: UnixStream, _over: watch::Receiver<bool>) -> JoinHandle<End> {
+            self.served.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async { End::Penalty(Duration::from_secs(600)) })
         }
-        assert_eq!(std::fs::read(&target).unwrap(), b"precious");
+
+        fn refused(&self, _why: &PeerMismatch) {}
+
+        fn penalized(&self, _time: Duration) {}
+    }
+
+    #[tokio::test]
+    async fn g3_a_new_connection_does_not_end_a_penalty() {
+        for _round in 0..20 {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("org.reconf.0");
+            let listening = Listening::at(&path).unwrap();
+            let server = Arc::new(Strict {
+                served: AtomicU32::new(0),
+            });
+            let (_over, told) = watch::channel(false);
+            let _first = UnixStream::connect(&path).await.unwrap();
+            let task = tokio::spawn(run(
+                Place::Listen(listening),
+                None,
+                Arc::clone(&server),
+                told,
+            ));
+            while server.served.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+            // The session's end and this connection are there at the same time.
+            let _second = UnixStream::connect(&path).await.unwrap();
+            for _turn in 0..20 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(server.served.load(Ordering::SeqCst), 1);
+            task.abort();
+        }
     }
 }

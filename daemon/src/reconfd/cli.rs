@@ -46,8 +46,8 @@ SIGHUP reads the shell files, grants and the signed list again. SIGTERM lets the
 job that runs end and leaves every active region alone.
 
 Exit codes: 0 stopped by a signal; 2 wrong usage; 3 the operator's files are wrong
-(see `reconfctl check`); 4 state cannot be read or written; 5 the self-test of
-signatures failed.";
+(see `reconfctl check`); 4 state cannot be read or written, or another reconfd has
+it; 5 the self-test of signatures failed; 6 a part of it was lost while it ran.";
 
 /// Runs `reconfd` to its end.
 #[must_use]
@@ -92,6 +92,7 @@ pub fn main() -> ExitCode {
                 StartError::Files(_) => 3,
                 StartError::State { .. } | StartError::Store(_) | StartError::Socket(_) => 4,
                 StartError::SelfTest(_) => 5,
+                StartError::PartLost(_) => 6,
             })
         }
     }

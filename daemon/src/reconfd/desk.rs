@@ -5,11 +5,12 @@
 //! slot lives (INV3).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::message::{
-    Cancel, Clear, Describe, DescribeReply, Digest, ErrorReply, FunctionId, ImageEntry, JobInfo,
-    JobKey, JobQuery, List, ListReply, Load, Pong, Ready, Reset, ResetReply, Slot, SlotInfo,
-    SlotState, Watch, WatchReply,
+    Cancel, Clear, Describe, DescribeReply, Digest, ErrorReply, FunctionId, ImageEntry, ImageRef,
+    JobInfo, JobKey, JobQuery, List, ListReply, Load, Pong, Ready, Reset, ResetReply, Slot,
+    SlotInfo, SlotState, Watch, WatchReply,
 };
 use protocol::reply::Reply;
 use protocol::request::Request;
@@ -21,6 +22,7 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::abuse::Verdict;
+use super::attend::Reservation;
 use super::audit::Record;
 use super::authorize::Again;
 use super::channel::{End, PeerMismatch, Serve};
@@ -172,7 +174,7 @@ impl Desk {
         let body = body_of(&[
             b"load",
             &slot_bytes(request.slot),
-            format!("{:?}", request.image).as_bytes(),
+            &image_bytes(&request.image),
             &[u8::from(request.if_not_loaded), u8::from(request.force)],
         ]);
         let again = match (request.if_not_loaded, request.force) {
@@ -201,15 +203,8 @@ impl Desk {
         body: Digest,
         what: What,
     ) -> Result<JobInfo, ErrorReply> {
-        match self
-            .host
-            .state()
-            .jobs
-            .known(self.who.vm, &self.who.generation, key, &body)
-        {
-            Known::Same(job) => return Ok(job.info()),
-            Known::Reused => return Err(ErrorReply::new(Status::Protocol, Detail::KeyReused)),
-            Known::New => {}
+        if let Some(known) = self.known(key, &body) {
+            return known;
         }
         let slot = self.slot(slot)?;
         let region = slot.region;
@@ -222,9 +217,27 @@ impl Desk {
             body,
             what,
         };
-        pipeline::start(received)
-            .await
-            .map_err(|failure| self.refusal(&failure, region))
+        match pipeline::start(received).await {
+            Ok(info) => Ok(info),
+            // The connection before may have asked the same a moment ago: what stands in the way
+            // is then the very job that is meant.
+            Err(failure) => self
+                .known(key, &body)
+                .unwrap_or_else(|| Err(self.refusal(&failure, region))),
+        }
+    }
+
+    /// The job that this key means already.
+    fn known(&self, key: JobKey, body: &Digest) -> Option<Result<JobInfo, ErrorReply>> {
+        let state = self.host.state();
+        match state
+            .jobs
+            .known(self.who.vm, &self.who.generation, key, body)
+        {
+            Known::New => None,
+            Known::Same(job) => Some(Ok(job.info())),
+            Known::Reused => Some(Err(ErrorReply::new(Status::Protocol, Detail::KeyReused))),
+        }
     }
 
     /// A busy answer names the job in the way, if it is one of this VM.
@@ -262,17 +275,34 @@ impl Desk {
                 return Err(ErrorReply::new(Status::Unavailable, Detail::None));
             }
         }
-        self.host
+        let reserved = self
+            .host
             .state()
             .regions
-            .reserve_for_host(slot.region, "a reset by its owner")
-            .map_err(|not_now| match not_now {
-                NotNow::Busy(_) | NotNow::Recovering => ErrorReply::new(Status::Busy, Detail::None),
-                NotNow::Unavailable(_) => ErrorReply::new(Status::Unavailable, Detail::None),
-            })?;
-        let result = chores::reset(&self.host, slot.region, self.who.tag).await;
-        self.host.state().regions.release(slot.region);
-        self.host.attend(slot.region);
+            .reserve_for_host(slot.region, "a reset by its owner");
+        reserved.map_err(|not_now| match not_now {
+            NotNow::Busy(_) | NotNow::Recovering => ErrorReply::new(Status::Busy, Detail::None),
+            NotNow::Unavailable(_) => ErrorReply::new(Status::Unavailable, Detail::None),
+        })?;
+        // A task of its own: a connection that ends must not leave the region reserved.
+        let reservation = Reservation::of(Arc::clone(&self.host), slot.region);
+        let done = tokio::spawn(chores::reset(reservation, self.who.tag)).await;
+        let result = done.unwrap_or_else(|lost| {
+            let story = lost.to_string();
+            Err(Failure::new(
+                Status::Failed,
+                Detail::None,
+                "left-behind",
+                story,
+            ))
+        });
+        self.note_reset(&slot, result.as_ref().err());
+        result.map_err(|failure| self.refusal(&failure, slot.region))?;
+        Ok(ResetReply { slot: number })
+    }
+
+    fn note_reset(&self, slot: &SlotPlan, failure: Option<&Failure>) {
+        let outcome = failure.map_or("done", |failure| failure.outcome.as_str());
         let record = Record {
             event: "reset",
             vm: Some(self.who.vm),
@@ -280,25 +310,13 @@ impl Desk {
             generation: Some(self.who.generation.short().to_owned()),
             region: Some(self.host.plan.label(slot.region)),
             slot: Some(slot.slot),
-            outcome: Some(
-                result
-                    .as_ref()
-                    .err()
-                    .map_or("done", |failure| failure.outcome.as_str())
-                    .to_owned(),
-            ),
-            reason: result.as_ref().err().map(|failure| failure.reason.clone()),
-            words: result
-                .as_ref()
-                .err()
-                .and_then(|failure| failure.words)
-                .map(chores::words),
+            outcome: Some(outcome.to_owned()),
+            reason: failure.map(|failure| failure.reason.clone()),
+            words: failure.and_then(|failure| failure.words).map(chores::words),
             ..Record::default()
         };
-        let host = Arc::clone(&self.host);
-        tokio::task::spawn_blocking(move || host.note(&record));
-        result.map_err(|failure| failure.reply())?;
-        Ok(ResetReply { slot: number })
+        let reason = format!("reset: {outcome}");
+        self.host.note_repeated(self.who.vm, &reason, &record);
     }
 
     fn find(&self, key: JobKey) -> Result<JobInfo, ErrorReply> {
@@ -388,8 +406,17 @@ impl Guest for Desk {
     }
 
     fn session(&self, open: bool) {
-        if let Some(live) = self.host.state().live.get_mut(&self.who.vm) {
-            live.session = open;
+        let mut state = self.host.state();
+        let alive = state
+            .registry
+            .alive(self.who.vm, &self.who.generation)
+            .is_some();
+        if let Some(live) = state.live.get_mut(&self.who.vm).filter(|_live| alive) {
+            live.sessions = if open {
+                live.sessions.saturating_add(1)
+            } else {
+                live.sessions.saturating_sub(1)
+            };
         }
     }
 }
@@ -413,20 +440,27 @@ impl Serve for Desk {
     }
 
     fn refused(&self, why: &PeerMismatch) {
-        warn!(vm = %self.who.vm, %why, "a channel's peer was refused");
-        self.host.note(&Record {
+        // Whoever knocks may do so a thousand times a second: the audit counts (G11).
+        let record = Record {
             event: "peer-mismatch",
             vm: Some(self.who.vm),
             reason: Some(why.to_string()),
             ..Record::default()
-        });
+        };
+        self.host
+            .note_repeated(self.who.vm, "peer-mismatch", &record);
     }
 
-    fn penalized(&self, end: End) {
+    fn penalized(&self, time: Duration) {
+        warn!(vm = %self.who.vm, ?time, "a channel is closed for broken framing");
         self.host.note(&Record {
             event: "penalty",
             vm: Some(self.who.vm),
-            reason: Some(format!("{end:?}")),
+            tenant: Some(self.who.tenant.clone()),
+            reason: Some(format!(
+                "too much broken framing: its channel is not heard for {} s",
+                time.as_secs()
+            )),
             ..Record::default()
         });
     }
@@ -437,6 +471,13 @@ fn slot_bytes(slot: Option<Slot>) -> Vec<u8> {
         || vec![0],
         |slot| [&[1][..], &slot.0.to_le_bytes()].concat(),
     )
+}
+
+fn image_bytes(image: &ImageRef) -> Vec<u8> {
+    match image {
+        ImageRef::Name(name) => [b"n", name.as_bytes()].concat(),
+        ImageRef::Digest(digest) => [&b"d"[..], &digest.0].concat(),
+    }
 }
 
 /// SHA-256 over the parts of a request, each with its length: no two requests look the same.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use protocol::message::{EventKind, FunctionId, JobKey, JobResult, Stage};
 use protocol::status::{Detail, Status};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::audit::{Record, SyncCost};
 use super::cards::CardLink;
@@ -20,7 +20,8 @@ use super::regions::LoadedImage;
 use super::registry::SlotPlan;
 use crate::ipc::JobId;
 
-/// A job on its way: whose, where, under which key.
+/// A job on its way: whose, where, under which key. One that is dropped before it was settled
+/// (its task panicked) ends as failed, in memory; the next start settles it in the store.
 #[derive(Debug)]
 pub(super) struct Errand {
     pub(super) host: Arc<Host>,
@@ -30,6 +31,18 @@ pub(super) struct Errand {
     pub(super) id: JobId,
     pub(super) image: Option<String>,
     pub(super) costs: SyncCost,
+    pub(super) open: bool,
+}
+
+impl Drop for Errand {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        error!(job = self.id.to_hex(), "a job was left behind by its task");
+        let lost = Failure::new(Status::Failed, Detail::Interrupted, "left-behind", "");
+        self.close(&lost.result(), "its task was lost");
+    }
 }
 
 impl Errand {
@@ -132,58 +145,101 @@ impl Errand {
         }
     }
 
-    /// The job's end: for its owner, and in the store.
-    pub(super) async fn settle(&self, result: &JobResult, story: &str) {
-        let (vm, generation) = (self.who.vm, self.who.generation.clone());
-        let stored = stored_result(*result, story.to_owned());
-        {
+    /// Takes the cancel back. Whoever has it decides: `true` says that the job can be cancelled
+    /// no more, `false` that it was cancelled.
+    pub(super) fn past_cancel(&self) -> bool {
+        self.host.state().cancels.remove(&self.id).is_some()
+    }
+
+    /// The job could not be made durable: its owner is refused, and its key is free again.
+    pub(super) async fn withdraw(mut self) {
+        self.open = false;
+        let record = {
             let mut state = self.host.state();
             state.cancels.remove(&self.id);
             state.running = state.running.saturating_sub(1);
+            state
+                .jobs
+                .withdraw(self.who.vm, &self.who.generation, self.key)
+        };
+        let host = Arc::clone(&self.host);
+        let removed = tokio::task::spawn_blocking(move || host.forget(record.as_slice())).await;
+        if let Err(error) = removed {
+            warn!(%error, "a job that was refused may stand in the store");
         }
+    }
+
+    /// The job's end: for its owner, and in the store.
+    pub(super) async fn settle(mut self, result: &JobResult, story: &str) {
         // Stored before it is told: what a guest knows, a restart does not forget.
-        let ended = self
-            .host
-            .state()
-            .jobs
-            .find(vm, &generation, self.key)
-            .map(|job| JobRecord {
-                result: Some(stored.clone()),
-                ..job.record.clone()
-            });
+        let ended = self.job().map(|job| JobRecord {
+            result: Some(stored_result(*result, story.to_owned())),
+            ..job.record
+        });
         if let Some(record) = ended {
-            let host = Arc::clone(&self.host);
-            let written = tokio::task::spawn_blocking(move || {
-                let mut costs = SyncCost::default();
-                (host.store.put(&record, &[], &mut costs), costs)
-            })
-            .await;
-            match written {
-                Ok((Ok(()), costs)) => info!(
-                    job = self.id.to_hex(),
-                    status = result.status.name(),
-                    syncs = self.costs.count.saturating_add(costs.count),
-                    sync_ns = self.costs.nanos.saturating_add(costs.nanos),
-                    "a job ended"
-                ),
-                Ok((Err(error), _)) => warn!(%error, "the end of a job is not stored"),
-                Err(error) => warn!(%error, "the end of a job is not stored"),
+            self.store(record, result).await;
+        }
+        self.open = false;
+        self.close(result, story);
+        if result.status == Status::Ok && !result.unchanged {
+            if self.image.is_some() {
+                chores::announce(&self.host, self.slot.region);
+            } else {
+                self.host
+                    .tell(self.who.vm, self.slot.slot, EventKind::Cleared);
             }
         }
-        self.host.job_changed(vm, &generation, self.key, |job| {
+    }
+
+    async fn store(&self, record: JobRecord, result: &JobResult) {
+        let host = Arc::clone(&self.host);
+        let written = tokio::task::spawn_blocking(move || {
+            let mut costs = SyncCost::default();
+            let stored = host.store.put(&record, &[], &mut costs);
+            host.troubles.note("the job store", &stored);
+            (stored, costs)
+        })
+        .await;
+        match written {
+            Ok((Ok(()), costs)) => info!(
+                job = self.id.to_hex(),
+                status = result.status.name(),
+                syncs = self.costs.count.saturating_add(costs.count),
+                sync_ns = self.costs.nanos.saturating_add(costs.nanos),
+                "a job ended"
+            ),
+            Ok((Err(error), _)) => warn!(%error, "the end of a job is not stored"),
+            Err(error) => warn!(%error, "the end of a job is not stored"),
+        }
+    }
+
+    /// The end in memory, told to whoever watches. Where the VM is over meanwhile, nobody will
+    /// ask again.
+    fn close(&self, result: &JobResult, story: &str) {
+        let (vm, generation) = (self.who.vm, &self.who.generation);
+        self.host.job_changed(vm, generation, self.key, |job| {
             job.stage = Stage::Done;
             if result.status == Status::Ok && !result.unchanged {
                 job.done = job.record.total;
             }
             job.result = Some(*result);
-            job.record.result = Some(stored);
+            job.record.result = Some(stored_result(*result, story.to_owned()));
         });
-        if result.status == Status::Ok && !result.unchanged {
-            if self.image.is_some() {
-                chores::announce(&self.host, self.slot.region);
+        let forgotten = {
+            let mut state = self.host.state();
+            state.cancels.remove(&self.id);
+            state.running = state.running.saturating_sub(1);
+            if state.registry.alive(vm, generation).is_none() {
+                state.jobs.forget(vm, generation)
             } else {
-                self.host.tell(vm, self.slot.slot, EventKind::Cleared);
+                Vec::new()
             }
+        };
+        if !forgotten.is_empty()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let host = Arc::clone(&self.host);
+            runtime.spawn_blocking(move || host.forget(&forgotten));
         }
     }
 }

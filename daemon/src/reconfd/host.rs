@@ -14,20 +14,22 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::abuse::{Abuse, Verdict};
-use super::audit::{Audit, Record, SyncCost};
-use super::cards::{CardEvents, CardLink};
-use super::chores;
+use super::audit::{Audit, Record};
+use super::cards::CardLink;
+use super::duties::Memory;
 use super::identity::{BootId, Generation, unix_now};
-use super::jobs::{Job, JobBook};
+use super::jobs::{Job, JobBook, JobRecord};
 use super::jobstore::JobStore;
 use super::judge::Judge;
-use super::orphans;
-use super::plan::{HostPlan, RegionKey};
-use super::regions::{Duty, Memory, Regions, duty};
-use super::registry::{Registration, Registry, SlotPlan, save};
+use super::plan::HostPlan;
+use super::regions::Regions;
+use super::registrations::{Saved, save};
+use super::registry::{Registration, Registry, SlotPlan};
+use super::repeats::Repeats;
 use super::seal::SealedCache;
 use super::session::Happened;
-use crate::ipc::{Content, JobId, OwnerTag, RegionReport};
+use super::troubles::Troubles;
+use crate::ipc::{JobId, OwnerTag};
 use crate::layout::Layout;
 
 /// Events that a slow watcher may be behind.
@@ -68,7 +70,10 @@ pub struct Host {
     pub boot: BootId,
     /// When we started, seconds of Unix time.
     pub since: u64,
+    /// What cannot be written, for the operator.
+    pub troubles: Troubles,
     started: Instant,
+    saving: Mutex<()>,
     state: Mutex<State>,
     me: Weak<Host>,
 }
@@ -87,7 +92,8 @@ pub struct State {
     pub stopped: Option<String>,
     /// Whether the registrations of before are known.
     pub memory: Memory,
-    /// Owners that ended since this start: of them it is known that they are over.
+    /// While the registrations of before are lost: owners of whom it is known all the same that
+    /// they are over.
     pub ended: HashSet<OwnerTag>,
     /// How to cancel what still waits.
     pub cancels: HashMap<JobId, oneshot::Sender<()>>,
@@ -105,9 +111,24 @@ pub struct Live {
     pub events: broadcast::Sender<Happened>,
     /// Turns true when the generation ends.
     pub over: watch::Sender<bool>,
-    /// A session is open.
-    pub session: bool,
+    /// Connections with an open session: one, or two while a newer takes an older one's place.
+    pub sessions: u32,
+    /// Why it is not wholly back after a restart, for the operator.
+    pub trouble: Option<String>,
+    /// What was refused to it of late, for the audit.
+    pub refusals: Repeats,
     abuse: Abuse,
+}
+
+/// What became of an end.
+#[derive(Debug)]
+pub enum Ended {
+    /// There is no such VM, or it is another start of it.
+    NotThere,
+    /// Over, and it stays so.
+    Durably,
+    /// Over, but a crash now might bring it back.
+    NotDurably(std::io::Error),
 }
 
 /// What a [`Host`] is made of.
@@ -165,7 +186,9 @@ impl Host {
             sealed: parts.sealed,
             boot: parts.boot,
             since: unix_now(),
+            troubles: Troubles::default(),
             started: Instant::now(),
+            saving: Mutex::new(()),
             me: me.clone(),
         })
     }
@@ -181,35 +204,64 @@ impl Host {
         self.started.elapsed()
     }
 
-    /// Takes a registration that was checked into the living ones.
-    pub fn enliven(&self, registration: &Registration) -> watch::Receiver<bool> {
+    /// Takes a registration that was checked into the living ones; nothing, if it was ended
+    /// meanwhile.
+    pub fn enliven(&self, registration: &Registration) -> Option<watch::Receiver<bool>> {
         let (over, ended) = watch::channel(false);
         let (events, _first) = broadcast::channel(EVENT_BOUND);
         let live = Live {
             slots: Registry::slots(&self.plan, registration),
             events,
             over,
-            session: false,
+            sessions: 0,
             abuse: Abuse::default(),
+            trouble: None,
+            refusals: Repeats::default(),
         };
-        self.state().live.insert(registration.vm, live);
-        ended
+        let mut state = self.state();
+        state
+            .registry
+            .alive(registration.vm, &registration.generation)?;
+        state.live.insert(registration.vm, live);
+        Some(ended)
     }
 
-    /// Writes the registrations.
+    /// Writes the registrations; may wait for the disk.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; an alarm tells of it until it goes well.
     pub fn save_registrations(&self) -> std::io::Result<()> {
-        save(&self.layout.registrations(), &self.state().registry)
+        // The snapshot is taken inside: of two writers the later one writes the later state.
+        let _one_at_a_time = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = {
+            let state = self.state();
+            Saved {
+                lost_in: (state.memory != Memory::Whole).then(|| self.boot.clone()),
+                vms: state.registry.all().cloned().collect(),
+            }
+        };
+        let written = save(&self.layout.registrations(), &snapshot);
+        self.troubles.note("the registrations", &written);
+        written
     }
 
-    /// A record without intent and outcome. Where the trail cannot be written it goes to the log:
-    /// nothing that calls this waits for the audit.
-    pub fn note(&self, record: &Record) {
-        if let Err(error) = self.audit.write(record, &mut SyncCost::default()) {
-            warn!(event = record.event, reason = record.reason, %error, "the audit cannot be written");
+    /// The same, by somebody who must not wait.
+    pub fn save_registrations_later(&self) {
+        if let (Some(me), Ok(runtime)) = (self.arc(), tokio::runtime::Handle::try_current()) {
+            // An error is an alarm until the next writing goes well.
+            runtime.spawn_blocking(move || drop(me.save_registrations()));
         }
+    }
+
+    /// This host, for tasks that outlive the caller.
+    pub(super) fn arc(&self) -> Option<Arc<Self>> {
+        self.me.upgrade()
+    }
+
+    /// A record without intent and outcome. Nothing that calls this waits for the disk; where
+    /// the trail cannot be written it goes to the log.
+    pub fn note(&self, record: &Record) {
+        self.audit.note(record);
     }
 
     /// Broken framing on a VM's channel.
@@ -247,28 +299,38 @@ impl Host {
     }
 
     /// Ends a VM's generation: no grant any more, its channel closed, its regions scrubbed.
-    /// `false` if there is no such VM.
-    pub fn end_generation(&self, vm: Uuid, why: &str, by_uid: Option<u32>) -> bool {
-        let (registration, keys) = {
+    /// Where `only` is given, that generation and no later one. May wait for the disk.
+    pub fn end_generation(
+        &self,
+        vm: Uuid,
+        only: Option<&Generation>,
+        why: &str,
+        by_uid: Option<u32>,
+    ) -> Ended {
+        let (registration, forgotten, refused) = {
             let mut state = self.state();
-            let Some(registration) = state.registry.detach(vm) else {
-                return false;
+            let is_meant = state
+                .registry
+                .get(vm)
+                .is_some_and(|there| only.is_none_or(|only| *only == there.generation));
+            let Some(registration) = is_meant.then(|| state.registry.detach(vm)).flatten() else {
+                return Ended::NotThere;
             };
-            state.ended.insert(registration.tag());
-            if let Some(live) = state.live.remove(&vm) {
-                let _nobody = live.over.send(true);
+            if state.memory != Memory::Whole {
+                state.ended.insert(registration.tag());
             }
-            let keys: Vec<RegionKey> = Registry::slots(&self.plan, &registration)
-                .iter()
-                .map(|slot| slot.region)
-                .collect();
-            (registration, keys)
+            let refused = state.live.remove(&vm).and_then(|mut live| {
+                let _nobody = live.over.send(true);
+                live.refusals.rest()
+            });
+            // Jobs that still run forget themselves when they end.
+            let forgotten = state.jobs.forget(vm, &registration.generation);
+            (registration, forgotten, refused)
         };
-        if let Err(error) = self.save_registrations() {
-            // After a crash the old file would name a VM that is over; its process or boot tells.
-            warn!(%error, "the registrations cannot be written");
-        }
         info!(%vm, why, "a VM's generation is over");
+        if let Some(refused) = refused {
+            self.note(&refused.record(vm));
+        }
         self.note(&Record {
             event: "detach",
             vm: Some(vm),
@@ -278,77 +340,26 @@ impl Host {
             by_uid,
             ..Record::default()
         });
-        for key in keys {
-            self.attend(key);
+        for slot in Registry::slots(&self.plan, &registration) {
+            self.attend(slot.region);
         }
-        true
+        self.forget(&forgotten);
+        match self.save_registrations() {
+            Ok(()) => Ended::Durably,
+            Err(error) => {
+                // After a crash the old file would name a VM that is over; its process or boot tells.
+                warn!(%error, "the registrations cannot be written");
+                Ended::NotDurably(error)
+            }
+        }
     }
 
-    /// A region's content is not trusted any more.
-    fn quarantined(&self, key: RegionKey) {
-        let label = self.plan.label(key);
-        warn!(region = label, "a region is in quarantine");
-        self.note(&Record {
-            event: "quarantine",
-            region: Some(label),
-            reason: Some("shut, its content not trusted; its card's process scrubs it".to_owned()),
-            ..Record::default()
-        });
-    }
-
-    /// Looks at a region and does what is owed to it.
-    pub fn attend(&self, key: RegionKey) {
-        let Some(me) = self.me.upgrade() else { return };
-        let owed = {
-            let mut state = self.state();
-            if state.leaving {
-                return;
-            }
-            let holders: Vec<_> = state
-                .registry
-                .holders(&self.plan, key)
-                .map(Registration::tag)
-                .collect();
-            let owner = state
-                .regions
-                .get(key)
-                .and_then(|region| region.report.as_ref()?.tag);
-            let memory = if owner.is_some_and(|tag| state.ended.contains(&tag)) {
-                Memory::Whole
-            } else {
-                state.memory
-            };
-            let Some(region) = state.regions.get_mut(key) else {
-                return;
-            };
-            if region.reserved.is_some() {
-                // Whoever has it looks again when it is done.
-                return;
-            }
-            let Some(report) = &region.report else { return };
-            let owed = duty(report, &holders, memory, self.limits.scrub_tries);
-            if let Duty::Hold(why) = &owed {
-                let news = region.held.as_ref() != Some(why);
-                region.held = Some(why.clone());
-                news.then_some(owed)
-            } else {
-                region.held = None;
-                Some(owed)
-            }
-        };
-        match owed {
-            None | Some(Duty::Nothing) => {}
-            Some(Duty::Hold(why)) => {
-                warn!(region = self.plan.label(key), why, "a region is held");
-                self.note(&Record {
-                    event: "held",
-                    region: Some(self.plan.label(key)),
-                    reason: Some(why),
-                    ..Record::default()
-                });
-            }
-            Some(Duty::Scrub(why)) => chores::scrub(me, key, why.to_owned(), None),
-            Some(Duty::Reopen(tag, digest)) => chores::reopen(me, key, tag, digest),
+    /// Takes jobs of a generation that is over out of the store.
+    pub(super) fn forget(&self, jobs: &[JobRecord]) {
+        if !jobs.is_empty()
+            && let Err(error) = self.store.remove(jobs)
+        {
+            warn!(%error, "jobs of a VM that is over stay in the store until the next start");
         }
     }
 }
@@ -358,76 +369,5 @@ impl std::fmt::Debug for Host {
         f.debug_struct("Host")
             .field("plan", &self.plan)
             .finish_non_exhaustive()
-    }
-}
-
-impl CardEvents for Host {
-    fn region(&self, card: usize, report: RegionReport) {
-        let key = RegionKey {
-            card,
-            region: report.region,
-        };
-        let Some(plan) = self.plan.region(key) else {
-            warn!(
-                card,
-                region = report.region.0,
-                "a report of a region that no shell file names"
-            );
-            return;
-        };
-        info!(region = plan.name, content = ?report.content, access = report.guest_access, "a region's state");
-        let (lost, quarantined) = {
-            let mut state = self.state();
-            let owner = report.tag.and_then(|tag| {
-                state
-                    .registry
-                    .holders(&self.plan, key)
-                    .find(|vm| vm.tag() == tag)
-                    .map(|vm| vm.vm)
-            });
-            let was_active = state
-                .regions
-                .get(key)
-                .and_then(|region| region.report.as_ref())
-                .is_some_and(|before| before.content == Content::Active && before.guest_access);
-            let quarantined = report.content == Content::Quarantined;
-            let lost = (was_active && quarantined)
-                .then_some(owner)
-                .flatten()
-                .and_then(|vm| {
-                    let slot = state
-                        .live
-                        .get(&vm)?
-                        .slots
-                        .iter()
-                        .find(|slot| slot.region == key)?
-                        .slot;
-                    Some((vm, slot))
-                });
-            if let Some(before) = state
-                .regions
-                .get(key)
-                .and_then(|region| region.report.as_ref()?.tag)
-            {
-                // Scrubbed and without owner: nobody asks about that one any more.
-                if report.tag.is_none() {
-                    state.ended.remove(&before);
-                }
-            }
-            state.regions.report(key, report);
-            (lost, quarantined)
-        };
-        if let Some((vm, slot)) = lost {
-            self.tell(vm, slot, EventKind::Lost);
-        }
-        if quarantined {
-            self.quarantined(key);
-        }
-        orphans::settle(self, key);
-        self.attend(key);
-    }
-
-    fn lost(&self, card: usize) {
-        self.state().regions.card_lost(card);
     }
 }

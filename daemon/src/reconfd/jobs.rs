@@ -254,6 +254,38 @@ impl JobBook {
         Some(job.clone())
     }
 
+    /// Forgets the jobs of a generation that is over, but for those that still run, and names
+    /// them.
+    pub fn forget(&mut self, vm: Uuid, generation: &Generation) -> Vec<JobRecord> {
+        let owner = (vm, generation.clone());
+        let Some(jobs) = self.jobs.get_mut(&owner) else {
+            return Vec::new();
+        };
+        let mut gone = Vec::new();
+        jobs.retain(|_key, job| {
+            let over = job.result.is_some() || job.orphan;
+            if over {
+                gone.push(job.record.clone());
+            }
+            !over
+        });
+        if jobs.is_empty() {
+            self.jobs.remove(&owner);
+        }
+        gone
+    }
+
+    /// Takes back a job that was never accepted: its key is free again.
+    pub fn withdraw(
+        &mut self,
+        vm: Uuid,
+        generation: &Generation,
+        key: JobKey,
+    ) -> Option<JobRecord> {
+        let jobs = self.jobs.get_mut(&(vm, generation.clone()))?;
+        jobs.remove(&key).map(|job| job.record)
+    }
+
     /// Forgets what belongs to generations that are over, and names it.
     pub fn retain_generations(
         &mut self,
@@ -374,6 +406,36 @@ mod tests {
             book.find(vm, &Generation::new(&boot), JobKey([1; 16]))
                 .is_none()
         );
+    }
+
+    #[test]
+    fn r1_a_generation_that_is_over_is_forgotten_but_for_what_runs() {
+        let (vm, generation) = (Uuid::new_v4(), Generation::new(&BootId::current().unwrap()));
+        let mut book = JobBook::new(4, Vec::new());
+        for key in 1..=3 {
+            book.insert(record(vm, &generation, key)).unwrap();
+        }
+        finish(&mut book, vm, &generation, 1);
+        finish(&mut book, vm, &generation, 2);
+        assert_eq!(book.forget(vm, &generation).len(), 2);
+        assert_eq!(book.all().len(), 1);
+        finish(&mut book, vm, &generation, 3);
+        assert_eq!(book.forget(vm, &generation).len(), 1);
+        assert!(book.jobs.is_empty(), "not even the owner is kept");
+    }
+
+    #[test]
+    fn a_key_that_was_not_accepted_is_free_again() {
+        let (vm, generation) = (Uuid::new_v4(), Generation::new(&BootId::current().unwrap()));
+        let mut book = JobBook::new(1, Vec::new());
+        let key = JobKey([1; 16]);
+        book.insert(record(vm, &generation, 1)).unwrap();
+        assert!(book.withdraw(vm, &generation, key).is_some());
+        assert!(matches!(
+            book.known(vm, &generation, key, &Digest([2; 32])),
+            Known::New
+        ));
+        book.insert(record(vm, &generation, 1)).unwrap();
     }
 
     #[test]

@@ -2,28 +2,27 @@
 //!
 //! Knows registrations, regions and words for people. Must not know frames.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use protocol::message::ImageRef;
-use tokio::sync::oneshot;
-use tracing::{info, warn};
+use tracing::info;
 use uuid::Uuid;
 
 use super::admin_server::{Act, error};
+use super::attend::Reservation;
 use super::audit::Record;
-use super::channel::{self, Place};
 use super::chores;
-use super::desk::Desk;
-use super::host::Host;
+use super::enliven::{NotAlive, enliven};
+use super::host::{Ended, Host};
 use super::identity::{Generation, ProcessId};
 use super::judge::Question;
-use super::pipeline::Who;
-use super::plan::RegionKey;
+use super::regions::NotNow;
 use super::registry::{Registration, Registry};
 use super::views;
-use super::watchdog;
 use crate::admin::{AdminBody, AdminReply, AdminRequest, ChannelSpec, VmAttach, VmView};
+use crate::files::{Readers, write_atomic};
 
 /// Most lines of the audit in one answer.
 const AUDIT_MAX: u32 = 10_000;
@@ -53,74 +52,94 @@ impl Operator {
             AdminRequest::Regions {} => Ok(AdminBody::Regions(views::regions(&self.host))),
             AdminRequest::Vms {} => Ok(AdminBody::Vms(views::vms(&self.host))),
             AdminRequest::Jobs {} => Ok(AdminBody::Jobs(views::jobs(&self.host))),
-            AdminRequest::VmAttach(attach) => self.attach(attach, by).map(AdminBody::Attached),
-            AdminRequest::VmDetach { vm } => {
-                if self.host.end_generation(vm, "detached", Some(by)) {
-                    Ok(AdminBody::Done(format!(
-                        "VM {vm} is detached; its regions are scrubbed"
-                    )))
-                } else {
-                    Err(no(
-                        format!("VM {vm} is not attached"),
-                        "see `reconfctl vms`",
-                    ))
-                }
-            }
+            // What waits for the disk does it where nobody else waits.
+            AdminRequest::VmAttach(attach) => self
+                .aside(move |operator| operator.attach(attach, by))
+                .await
+                .map(AdminBody::Attached),
+            AdminRequest::VmDetach { vm } => self
+                .aside(move |operator| operator.detach(vm, by))
+                .await
+                .map(AdminBody::Done),
             AdminRequest::Explain { vm, image, slot } => {
                 self.explain(vm, &image, slot).map(AdminBody::Explanation)
             }
-            AdminRequest::Audit { last } => {
-                let count = usize::try_from(last.min(AUDIT_MAX)).unwrap_or(usize::MAX);
-                let host = Arc::clone(&self.host);
-                let read = tokio::task::spawn_blocking(move || host.audit.last(count)).await;
-                match read {
-                    Ok(Ok(records)) => Ok(AdminBody::Audit(records)),
-                    Ok(Err(error)) => Err(no(
-                        format!("the audit cannot be read: {error}"),
-                        "look at its file",
-                    )),
-                    Err(error) => Err(no(error.to_string(), "try again")),
-                }
-            }
+            AdminRequest::Audit { last } => self
+                .aside(move |operator| operator.audit(last))
+                .await
+                .map(AdminBody::Audit),
             AdminRequest::RegionScrub { region } => {
                 self.scrub(&region, by).await.map(AdminBody::Done)
             }
-            AdminRequest::Stop { reason } => self.stop(Some(reason), by).map(AdminBody::Done),
-            AdminRequest::Resume {} => self.stop(None, by).map(AdminBody::Done),
-            AdminRequest::Reload {} => self.reload(by).map(AdminBody::Done),
+            AdminRequest::Stop { reason } => {
+                // In force at once, however slow the disk is.
+                self.host.state().stopped = Some(reason.clone());
+                self.aside(move |operator| operator.stop(&reason, by))
+                    .await
+                    .map(AdminBody::Done)
+            }
+            AdminRequest::Resume {} => self
+                .aside(move |operator| operator.resume(by))
+                .await
+                .map(AdminBody::Done),
+            AdminRequest::Reload {} => self
+                .aside(move |operator| operator.reload(Some(by)))
+                .await
+                .map(AdminBody::Done),
+        }
+    }
+
+    /// Does `what` where it may wait.
+    async fn aside<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(Self) -> Result<T, No> + Send + 'static,
+    ) -> Result<T, No> {
+        let operator = Self {
+            host: Arc::clone(&self.host),
+        };
+        tokio::task::spawn_blocking(move || what(operator))
+            .await
+            .unwrap_or_else(|lost| Err(no(lost.to_string(), "look at reconfd's log, try again")))
+    }
+
+    fn audit(&self, last: u32) -> Result<Vec<serde_json::Value>, No> {
+        let count = usize::try_from(last.min(AUDIT_MAX)).unwrap_or(usize::MAX);
+        self.host.audit.last(count).map_err(|error| {
+            no(
+                format!("the audit cannot be read: {error}"),
+                format!("look at {}", self.host.layout.audit().display()),
+            )
+        })
+    }
+
+    fn detach(&self, vm: Uuid, by: u32) -> Result<String, No> {
+        match self.host.end_generation(vm, None, "detached", Some(by)) {
+            Ended::Durably => Ok(format!("VM {vm} is detached; its regions are scrubbed")),
+            Ended::NotDurably(error) => Err(no(
+                format!(
+                    "VM {vm} is detached, but a crash now would bring it back: {}: {error}",
+                    self.host.layout.registrations().display()
+                ),
+                "make room; any later attach or detach writes it",
+            )),
+            Ended::NotThere => Err(no(
+                format!("VM {vm} is not attached"),
+                "see `reconfctl vms`",
+            )),
         }
     }
 
     fn attach(&self, attach: VmAttach, by: u32) -> Result<VmView, No> {
         let host = &self.host;
-        let process = attach
-            .pid
-            .map(|pid| {
-                ProcessId::of(pid).map_err(|error| {
-                    no(
-                        format!("process {pid}: {error}"),
-                        "give the pid of the running QEMU",
-                    )
-                })
-            })
-            .transpose()?;
-        policy::ids::TenantName::parse(&attach.tenant)
-            .map_err(|error| no(error.to_string(), "name the tenant as grants.toml does"))?;
-        let registration = Registration {
-            vm: attach.vm,
-            name: attach.name,
-            tenant: attach.tenant,
-            generation: Generation::new(&host.boot),
-            boot: host.boot.clone(),
-            functions: attach.functions,
-            channel: match attach.channel {
-                ChannelSpec::Listen { path: None } => ChannelSpec::Listen {
-                    path: Some(host.layout.vm_channel(attach.vm).display().to_string()),
-                },
-                other => other,
-            },
-            process,
-        };
+        if host.state().leaving {
+            return Err(no("reconfd stops", "attach again once it runs"));
+        }
+        let registration = self.registration(attach)?;
+        if let ChannelSpec::Listen { path: Some(path) } = &registration.channel
+            && *path == host.layout.admin_socket().display().to_string()
+        {
+            return Err(no("that is the admin socket", "give the VM another path"));
+        }
         host.state()
             .registry
             .attach(&host.plan, registration.clone())
@@ -128,13 +147,25 @@ impl Operator {
         if let Err(error) = host.save_registrations() {
             host.state().registry.detach(registration.vm);
             return Err(no(
-                format!("the registrations cannot be written: {error}"),
+                format!(
+                    "{}: {error}: nothing was attached",
+                    host.layout.registrations().display()
+                ),
                 "make room, then attach again",
             ));
         }
-        if let Err(what) = enliven(host, &registration) {
-            host.end_generation(registration.vm, "its channel could not be opened", Some(by));
-            return Err(no(what, "give another path, or remove what is there"));
+        if let Err(error) = enliven(host, &registration) {
+            let what = error.to_string();
+            let only = Some(&registration.generation);
+            let _ended = host.end_generation(registration.vm, only, &what, Some(by));
+            return Err(no(
+                what,
+                match error {
+                    NotAlive::NoChannel(_) => "give another path, or remove what is there",
+                    NotAlive::Gone(_) => "give the pid of the running QEMU",
+                    NotAlive::Unwatched(_) | NotAlive::Detached => "try again",
+                },
+            ));
         }
         host.note(&Record {
             event: "attach",
@@ -157,6 +188,39 @@ impl Operator {
         }
         views::vm(host, registration.vm)
             .ok_or_else(|| no("the VM is gone again", "attach it again"))
+    }
+
+    /// A registration as it is asked for, under a new generation.
+    fn registration(&self, attach: VmAttach) -> Result<Registration, No> {
+        let host = &self.host;
+        let process = attach
+            .pid
+            .map(|pid| {
+                ProcessId::of(pid).map_err(|error| {
+                    no(
+                        format!("process {pid}: {error}"),
+                        "give the pid of the running QEMU",
+                    )
+                })
+            })
+            .transpose()?;
+        policy::ids::TenantName::parse(&attach.tenant)
+            .map_err(|error| no(error.to_string(), "name the tenant as grants.toml does"))?;
+        Ok(Registration {
+            vm: attach.vm,
+            name: attach.name,
+            tenant: attach.tenant,
+            generation: Generation::new(&host.boot),
+            boot: host.boot.clone(),
+            functions: attach.functions,
+            channel: match attach.channel {
+                ChannelSpec::Listen { path: None } => ChannelSpec::Listen {
+                    path: Some(host.layout.vm_channel(attach.vm).display().to_string()),
+                },
+                other => other,
+            },
+            process,
+        })
     }
 
     fn explain(&self, vm: Uuid, image: &str, slot: Option<u16>) -> Result<serde_json::Value, No> {
@@ -249,16 +313,21 @@ impl Operator {
                     .any(|vm| vm.tag() == *tag)
             })
         };
-        info!(region = label, by, "an operator asks for a scrub");
-        let (told, end) = oneshot::channel();
-        let (scrubber, why) = (
-            Arc::clone(host),
-            format!("asked for by an operator, uid {by}"),
-        );
-        tokio::spawn(async move {
-            let result = chores::scrub_now(&scrubber, key, &why, keep).await;
-            let _nobody_waits = told.send(result);
-        });
+        let why = format!("asked for by an operator, uid {by}");
+        let reserved = host.state().regions.reserve_for_host(key, &why);
+        let region = host.plan.label(key);
+        if let Err(NotNow::Busy(other)) = &reserved {
+            return Err(no(
+                format!("{region} is reserved: {}", other.what),
+                "wait for that to end: `reconfctl jobs`",
+            ));
+        }
+        reserved
+            .map_err(|_unknown| no(format!("{region} is unknown"), "see `reconfctl regions`"))?;
+        info!(region, by, "an operator asks for a scrub");
+        // A task of its own: whoever asked may hang up.
+        let reservation = Reservation::of(Arc::clone(host), key);
+        let end = tokio::spawn(async move { chores::scrub(reservation, &why, keep).await });
         match end.await {
             Ok(Ok(())) => Ok(format!("{} is blank", host.plan.label(key))),
             Ok(Err(failure)) => Err(no(
@@ -268,55 +337,56 @@ impl Operator {
                     failure.reason,
                     failure.outcome
                 ),
-                "wait for what has it reserved, or look at the card: `reconfctl status`",
+                "look at the card: `reconfctl status`",
             )),
             Err(error) => Err(no(error.to_string(), "try again")),
         }
     }
 
-    fn stop(&self, reason: Option<String>, by: u32) -> Result<String, No> {
+    /// Keeps the stop over a restart: only `resume` ends it.
+    fn stop(&self, reason: &str, by: u32) -> Result<String, No> {
         let path = self.host.layout.stopped();
-        // Kept over a restart: only `resume` ends it.
-        let stored = match &reason {
-            Some(reason) => crate::files::write_atomic(
-                &path,
-                serde_json::json!({ "reason": reason })
-                    .to_string()
-                    .as_bytes(),
-                crate::files::Readers::Group,
-            ),
-            None => match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            },
+        let record = serde_json::json!({ "reason": reason }).to_string();
+        let stored = write_atomic(&path, record.as_bytes(), Readers::Group);
+        self.note("stop", Some(reason.to_owned()), by);
+        stored
+            .map(|()| "new loads are denied; what runs goes on".to_owned())
+            .map_err(|error| not_lasting(&path, &error))
+    }
+
+    fn resume(&self, by: u32) -> Result<String, No> {
+        let path = self.host.layout.stopped();
+        let removed = match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         };
-        self.host.state().stopped.clone_from(&reason);
+        self.host.state().stopped = None;
+        self.note("resume", None, by);
+        removed
+            .map(|()| "loads are decided again".to_owned())
+            .map_err(|error| not_lasting(&path, &error))
+    }
+
+    fn note(&self, event: &'static str, reason: Option<String>, by: u32) {
         self.host.note(&Record {
-            event: if reason.is_some() { "stop" } else { "resume" },
-            reason: reason.clone(),
+            event,
+            reason,
             by_uid: Some(by),
             ..Record::default()
         });
-        match (stored, reason) {
-            (Err(error), _) => Err(no(
-                format!(
-                    "done, but it would not outlive a restart: {}: {error}",
-                    path.display()
-                ),
-                "make room and say it again",
-            )),
-            (Ok(()), Some(_)) => Ok("new loads are denied; what runs goes on".to_owned()),
-            (Ok(()), None) => Ok("loads are decided again".to_owned()),
-        }
     }
 
-    fn reload(&self, by: u32) -> Result<String, No> {
+    /// Reads the operator's files again; `by` nobody, for a signal.
+    ///
+    /// # Errors
+    /// The old files stay in force.
+    pub(super) fn reload(&self, by: Option<u32>) -> Result<String, No> {
         let result = self.host.judge.reload();
         self.host.note(&Record {
             event: "reload",
             outcome: Some(if result.is_ok() { "done" } else { "refused" }.to_owned()),
             reason: Some(result.clone().unwrap_or_else(|what| what)),
-            by_uid: Some(by),
+            by_uid: by,
             ..Record::default()
         });
         result.map_err(|what| {
@@ -328,6 +398,16 @@ impl Operator {
     }
 }
 
+fn not_lasting(path: &Path, error: &io::Error) -> No {
+    no(
+        format!(
+            "done, but it would not outlive a restart: {}: {error}",
+            path.display()
+        ),
+        "make room and say it again",
+    )
+}
+
 impl Act for Operator {
     async fn act(&self, request: AdminRequest, by_uid: u32) -> AdminReply {
         match self.answer(request, by_uid).await {
@@ -335,57 +415,4 @@ impl Act for Operator {
             Err((what, remedy)) => error(&what, &remedy),
         }
     }
-}
-
-/// Opens the channel of a registration that was taken in, and watches its process.
-///
-/// # Errors
-/// The channel's socket cannot be made.
-pub fn enliven(host: &Arc<Host>, registration: &Registration) -> Result<(), String> {
-    let (place, listener) = match &registration.channel {
-        ChannelSpec::Connect { path } => (Place::Connect(PathBuf::from(path)), None),
-        ChannelSpec::Listen { path } => {
-            let path = path
-                .as_ref()
-                .map_or_else(|| host.layout.vm_channel(registration.vm), PathBuf::from);
-            let listener = channel::listen(&path).map_err(|error| error.to_string())?;
-            (Place::Listen(path), Some(listener))
-        }
-    };
-    let over = host.enliven(registration);
-    let who = Who {
-        vm: registration.vm,
-        generation: registration.generation.clone(),
-        tenant: registration.tenant.clone(),
-        tag: registration.tag(),
-    };
-    let desk = Desk::new(Arc::clone(host), who);
-    tokio::spawn(channel::run(
-        place,
-        listener,
-        registration.process,
-        desk,
-        over.clone(),
-    ));
-    if let Some(process) = registration.process
-        && let Err(error) = watchdog::watch(
-            Arc::clone(host),
-            registration.vm,
-            &registration.generation,
-            process,
-            over,
-        )
-    {
-        warn!(vm = %registration.vm, %error, "the VM's process cannot be watched");
-    }
-    Ok(())
-}
-
-/// The regions of a VM, for those who must look at them again.
-#[must_use]
-pub fn regions_of(host: &Host, registration: &Registration) -> Vec<RegionKey> {
-    Registry::slots(&host.plan, registration)
-        .into_iter()
-        .map(|slot| slot.region)
-        .collect()
 }

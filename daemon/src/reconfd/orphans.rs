@@ -14,45 +14,58 @@ use super::plan::RegionKey;
 use crate::hex;
 use crate::ipc::{Content, OwnerTag, RegionReport};
 
-/// Jobs of before this start that nobody carries out end now, as the card's report tells.
+/// Jobs of before this start that nobody carries out end now, as the card's report tells. Stored
+/// and told by a task of their own: the caller reads the card's socket and must not wait.
 pub(super) fn settle(host: &Host, key: RegionKey) {
-    for job in end_orphans(host, key) {
-        let record = &job.record;
-        if let Err(error) = host.store.put(record, &[], &mut SyncCost::default()) {
-            warn!(%error, "the end of a job of before the restart is not stored");
-        }
-        let tenant = host
-            .state()
-            .registry
-            .get(record.vm)
-            .map(|vm| vm.tenant.clone());
-        host.note(&Record {
-            event: if record.kind == "clear" {
-                "clear"
-            } else {
-                "load"
-            },
-            phase: Some("outcome"),
-            vm: Some(record.vm),
-            tenant,
-            generation: Some(record.generation.short().to_owned()),
-            region: Some(host.plan.label(key)),
-            slot: Some(record.slot),
-            image: record.image.clone(),
-            digest: record.bitstream.clone(),
-            job: Some(record.id.clone()),
-            outcome: Some(
-                job.result
-                    .map_or("?", |result| result.status.name())
-                    .to_owned(),
-            ),
-            reason: Some(
-                "reconfd was restarted in the middle; this is what the card's process tells".into(),
-            ),
-            ..Record::default()
-        });
-        host.tell(record.vm, record.slot, EventKind::Progress(job.info()));
+    let ended = end_orphans(host, key);
+    if ended.is_empty() {
+        return;
     }
+    if let (Some(host), Ok(runtime)) = (host.arc(), tokio::runtime::Handle::try_current()) {
+        runtime.spawn_blocking(move || {
+            for job in &ended {
+                tell(&host, key, job);
+            }
+        });
+    }
+}
+
+fn tell(host: &Host, key: RegionKey, job: &Job) {
+    let record = &job.record;
+    let stored = host.store.put(record, &[], &mut SyncCost::default());
+    host.troubles.note("the job store", &stored);
+    if let Err(error) = stored {
+        warn!(%error, "the end of a job of before the restart is not stored");
+    }
+    let tenant = host
+        .state()
+        .registry
+        .get(record.vm)
+        .map(|vm| vm.tenant.clone());
+    let event = if record.kind == "clear" {
+        "clear"
+    } else {
+        "load"
+    };
+    let outcome = job.result.map_or("?", |result| result.status.name());
+    host.note(&Record {
+        event,
+        phase: Some("outcome"),
+        vm: Some(record.vm),
+        tenant,
+        generation: Some(record.generation.short().to_owned()),
+        region: Some(host.plan.label(key)),
+        slot: Some(record.slot),
+        image: record.image.clone(),
+        digest: record.bitstream.clone(),
+        job: Some(record.id.clone()),
+        outcome: Some(outcome.to_owned()),
+        reason: Some(
+            "reconfd was restarted in the middle; this is what the card's process tells".into(),
+        ),
+        ..Record::default()
+    });
+    host.tell(record.vm, record.slot, EventKind::Progress(job.info()));
 }
 
 /// Finds the orphans of a region's present holders and gives each its end.

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tracing::warn;
 use uuid::Uuid;
 
+use super::attend::Reservation;
 use super::audit::{Record, SyncCost};
 use super::authorize::{self, Again};
 use super::cards::Turn;
@@ -129,20 +130,6 @@ pub struct Programmed {
     pub(super) story: String,
 }
 
-/// A region that is ours until this is dropped.
-#[derive(Debug)]
-struct Reservation {
-    host: Arc<Host>,
-    slot: SlotPlan,
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.host.state().regions.release(self.slot.region);
-        self.host.attend(self.slot.region);
-    }
-}
-
 /// Carries a request to the point where it is answered; the rest goes on in the background.
 ///
 /// # Errors
@@ -152,13 +139,28 @@ pub async fn start(received: Received) -> Result<JobInfo, Failure> {
     let authorized = received
         .authorize()
         .inspect_err(|failure| denied.record(failure))?;
-    let accepted = authorized
-        .accept()
-        .await
-        .inspect_err(|failure| denied.record(failure))?;
-    let info = accepted.info();
-    tokio::spawn(accepted.carry_out());
-    Ok(info)
+    let (tell, told) = oneshot::channel();
+    // A task of its own from here on: a connection that ends does not take the job with it.
+    tokio::spawn(async move {
+        let accepted = authorized.accept().await;
+        // Nobody may be there any more to hear it; the key finds the job.
+        let _heard = tell.send(match &accepted {
+            Ok(accepted) => Ok(accepted.info()),
+            Err(failure) => Err(failure.clone()),
+        });
+        match accepted {
+            Ok(accepted) => accepted.carry_out().await,
+            Err(failure) => denied.record(&failure),
+        }
+    });
+    told.await.unwrap_or_else(|_lost| {
+        Err(Failure::new(
+            Status::Failed,
+            Detail::None,
+            "left-behind",
+            "the task of the request was lost",
+        ))
+    })
 }
 
 impl Received {
@@ -167,16 +169,11 @@ impl Received {
         let host = Arc::clone(&self.host);
         let region = self.slot.region;
         if host.state().leaving {
-            return Err(Failure::new(
-                Status::Unavailable,
-                Detail::None,
-                "leaving",
-                "reconfd stops",
-            ));
+            return Err(leaving());
         }
-        let work = match &self.what {
-            What::Clear => Work::Clear,
-            What::Load(image, again) => authorize::load(&self, image, *again)?,
+        let granted = match &self.what {
+            What::Clear => None,
+            What::Load(image, again) => Some((authorize::load(&self, image)?, *again)),
         };
         let reserved = Reserved {
             by: Some((self.who.vm, self.key)),
@@ -186,9 +183,14 @@ impl Received {
             .regions
             .reserve(region, self.who.tag, reserved)
             .map_err(authorize::not_now)?;
-        let reservation = Reservation {
-            host,
-            slot: self.slot.clone(),
+        let reservation = Reservation::of(host, region);
+        // Only now does what is active stay as it is.
+        let work = match granted {
+            None => Work::Clear,
+            Some(((_, granted), again)) if authorize::stays(&self, &granted, again) => {
+                Work::Unchanged(granted)
+            }
+            Some(((question, granted), _again)) => Work::Load(question, granted),
         };
         Ok(Authorized {
             received: self,
@@ -223,6 +225,9 @@ impl Authorized {
         let (cancel, cancelled) = oneshot::channel();
         let gone = {
             let mut state = host.state();
+            if state.leaving {
+                return Err(leaving());
+            }
             let (ordered, gone) = state.jobs.insert(record).map_err(|NoRoom| {
                 Failure::new(
                     Status::TooLarge,
@@ -236,21 +241,26 @@ impl Authorized {
             state.running = state.running.saturating_add(1);
             gone
         };
-        let (result, costs) = write_down(&host, &record, gone, intent, &work).await;
-        let image = record.image.clone();
-        let errand = Errand {
+        let mut errand = Errand {
             host,
             who,
             slot,
             key,
             id,
-            image,
-            costs,
+            image: record.image.clone(),
+            costs: SyncCost::default(),
+            open: true,
         };
+        let (result, costs) = write_down(&errand.host, &record, gone, intent, &work).await;
+        errand.costs = costs;
         if let Err(why) = result {
-            let failure = Failure::new(Status::Unavailable, Detail::None, "not-durable", why);
-            errand.settle(&failure.result(), &failure.reason).await;
-            return Err(failure);
+            errand.withdraw().await;
+            return Err(Failure::new(
+                Status::Unavailable,
+                Detail::None,
+                "not-durable",
+                why,
+            ));
         }
         Ok(Accepted {
             errand,
@@ -274,6 +284,7 @@ async fn write_down(
     let written = tokio::task::spawn_blocking(move || {
         let mut costs = SyncCost::default();
         let stored = host.store.put(&record, &gone, &mut costs);
+        host.troubles.note("the job store", &stored);
         let noted = host.audit.write(&intent, &mut costs);
         let result = match (stored, noted) {
             (Err(error), _) if needed => Err(error.to_string()),
@@ -386,13 +397,34 @@ async fn verify(
     };
     let verified = tokio::select! {
         verified = waiting => verified,
-        _asked = asked_to_cancel(cancelled) => {
-            Err(Failure::new(Status::Failed, Detail::Cancelled, "cancelled", "cancelled by its owner"))
-        }
+        () = asked_to_cancel(cancelled) => Err(cancelled_by_owner()),
     };
-    // From here on it is too late.
-    errand.host.state().cancels.remove(&errand.id);
-    verified
+    // From here on it is too late, unless somebody has just been told that it is not.
+    let verified = verified?;
+    if errand.past_cancel() {
+        Ok(verified)
+    } else {
+        Err(cancelled_by_owner())
+    }
+}
+
+fn leaving() -> Failure {
+    Failure::new(
+        Status::Unavailable,
+        Detail::None,
+        "leaving",
+        "reconfd stops",
+    )
+}
+
+/// How a job that still waited ends when its owner cancels it.
+pub(super) fn cancelled_by_owner() -> Failure {
+    Failure::new(
+        Status::Failed,
+        Detail::Cancelled,
+        "cancelled",
+        "cancelled by its owner, or because reconfd stops",
+    )
 }
 
 async fn sealed(errand: &Errand, granted: &Granted) -> Result<Sealed, Failure> {
@@ -414,7 +446,7 @@ async fn sealed(errand: &Errand, granted: &Granted) -> Result<Sealed, Failure> {
 }
 
 /// Resolves when the owner cancels; never, if nobody can any more.
-async fn asked_to_cancel(cancelled: oneshot::Receiver<()>) {
+pub(super) async fn asked_to_cancel(cancelled: oneshot::Receiver<()>) {
     if cancelled.await.is_err() {
         std::future::pending::<()>().await;
     }

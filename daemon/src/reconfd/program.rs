@@ -9,12 +9,14 @@ use std::time::Duration;
 use protocol::message::Stage;
 use protocol::status::{Detail, Status};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::cards::Conversation;
+use super::cards::{CardError, Conversation};
+use super::chores::{LONGEST, SCRUB_SILENCE};
 use super::errand::Errand;
 use super::judge::{Granted, Question};
 use super::outcome::Failure;
-use super::pipeline::{Programmed, Sealing, Verified};
+use super::pipeline::{Programmed, Sealing, Verified, asked_to_cancel, cancelled_by_owner};
 use crate::ipc::{CardStage, FromCard, IdentityCheck, JobEnd, Outcome, TargetPath, ToCard};
 
 /// Beyond the load's own deadline: the region is shut, journal records are written.
@@ -36,7 +38,15 @@ pub(super) async fn program(errand: &Errand, verified: Verified) -> Result<Progr
         .send(&ToCard::Go { job: errand.id }, None)
         .await?;
     let silence = silence(errand, granted.facts.size);
-    let identity = written(errand, &mut conversation, silence).await?;
+    let identity = match in_all(written(errand, &mut conversation, silence)).await {
+        Ok(identity) => identity,
+        Err(failure) => {
+            // Whoever still works on it need not go on: nobody will consent.
+            let abort = ToCard::Abort { job: errand.id };
+            let _gone_or_told = conversation.send(&abort, None).await;
+            return Err(failure);
+        }
+    };
     errand.stage(Stage::Committing);
     if let Err(failure) = consent(errand, &question, &granted) {
         give_up(&mut conversation, errand.id).await;
@@ -145,6 +155,17 @@ async fn written(
     }
 }
 
+/// Each word has its deadline; but who speaks for ever must end as well.
+async fn in_all<T, E>(wait: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
+where
+    Failure: From<E>,
+{
+    timeout(LONGEST, wait)
+        .await
+        .map_err(|_elapsed| CardError::Silent(LONGEST))?
+        .map_err(Failure::from)
+}
+
 /// The last look: is the generation alive, and is what was granted still granted?
 fn consent(errand: &Errand, question: &Question, granted: &Granted) -> Result<(), Failure> {
     let alive = errand
@@ -193,11 +214,11 @@ pub(super) async fn clear(
     errand.stage(Stage::Queued);
     let turn = tokio::select! {
         turn = errand.link()?.turn(errand.slot.region.region) => turn?,
-        Ok(()) = cancelled => {
-            return Err(Failure::new(Status::Failed, Detail::Cancelled, "cancelled", "cancelled by its owner"));
-        }
+        () = asked_to_cancel(cancelled) => return Err(cancelled_by_owner()),
     };
-    errand.host.state().cancels.remove(&errand.id);
+    if !errand.past_cancel() {
+        return Err(cancelled_by_owner());
+    }
     let mut conversation = errand.link()?.converse(errand.id)?;
     let owned = errand
         .host
@@ -213,15 +234,18 @@ pub(super) async fn clear(
     };
     errand.stage(Stage::Writing);
     conversation.send(&scrub, None).await?;
-    let end = loop {
-        match conversation.next(Duration::from_secs(120)).await? {
-            FromCard::Progress {
-                stage, done, total, ..
-            } => errand.progress(guest_stage(stage), done, total),
-            FromCard::Done(end) => break end,
-            FromCard::Written { .. } | FromCard::Region(_) => {}
+    let ended = async {
+        loop {
+            match conversation.next(SCRUB_SILENCE).await? {
+                FromCard::Progress {
+                    stage, done, total, ..
+                } => errand.progress(guest_stage(stage), done, total),
+                FromCard::Done(end) => return Ok::<_, CardError>(end),
+                FromCard::Written { .. } | FromCard::Region(_) => {}
+            }
         }
     };
+    let end = in_all(ended).await?;
     drop(turn);
     if end.outcome == Outcome::Done {
         Ok(())
@@ -231,11 +255,14 @@ pub(super) async fn clear(
 }
 
 async fn done(conversation: &mut Conversation, silence: Duration) -> Result<JobEnd, Failure> {
-    loop {
-        if let FromCard::Done(end) = conversation.next(silence).await? {
-            return Ok(end);
+    in_all(async {
+        loop {
+            if let FromCard::Done(end) = conversation.next(silence).await? {
+                return Ok::<_, CardError>(end);
+            }
         }
-    }
+    })
+    .await
 }
 
 /// Aborts, and waits until the card's process has made the region safe or is gone.

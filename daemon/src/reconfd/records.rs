@@ -1,10 +1,12 @@
 //! What the books say of a job before it is carried out, or instead.
 //!
-//! Pure but for the writing of a denial.
+//! Pure but for the noting of a denial.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::message::{Digest, ImageRef, JobKey};
+use uuid::Uuid;
 
 use super::audit::Record;
 use super::host::Host;
@@ -14,6 +16,7 @@ use super::judge::Granted;
 use super::outcome::Failure;
 use super::pipeline::{Received, What, Who, Work};
 use super::registry::SlotPlan;
+use super::repeats::Tell;
 use crate::hex;
 use crate::ipc::JobId;
 
@@ -102,15 +105,59 @@ impl Denied {
         }
     }
 
+    /// Written soon: the guest's answer does not wait, and every denial takes the same way (G8).
     pub(super) fn record(&self, failure: &Failure) {
         let record = Record {
             outcome: Some(failure.outcome.clone()),
             reason: Some(failure.reason.clone()),
             ..self.record.clone()
         };
-        let host = Arc::clone(&self.host);
-        // Durable, but the guest's answer does not wait: every denial takes the same way (G8).
-        tokio::task::spawn_blocking(move || host.note(&record));
+        if let Some(vm) = record.vm {
+            self.host.note_repeated(vm, &failure.outcome, &record);
+        }
+    }
+}
+
+impl Host {
+    /// A record of something that a VM can cause as often as it likes: in full the first times
+    /// within a minute, later only counted under `reason` (G11, R5).
+    pub(super) fn note_repeated(&self, vm: Uuid, reason: &str, record: &Record) {
+        let now = self.uptime();
+        let (summary, tell) = {
+            let mut state = self.state();
+            match state.live.get_mut(&vm) {
+                Some(live) => live.refusals.refused(reason, now),
+                // It ended a moment ago: there will not be many.
+                None => (None, Tell::InFull),
+            }
+        };
+        if let Some(summary) = summary {
+            self.note(&summary.record(vm));
+        }
+        match tell {
+            Tell::InFull => self.note(record),
+            Tell::Hush => {}
+            Tell::Count(after) => {
+                if let (Some(me), Ok(runtime)) = (self.arc(), tokio::runtime::Handle::try_current())
+                {
+                    runtime.spawn(sum_up(me, vm, after));
+                }
+            }
+        }
+    }
+}
+
+/// Tells what was only counted, once its minute is over.
+async fn sum_up(host: Arc<Host>, vm: Uuid, after: Duration) {
+    tokio::time::sleep(after).await;
+    let now = host.uptime();
+    let summary = host
+        .state()
+        .live
+        .get_mut(&vm)
+        .and_then(|live| live.refusals.due(now));
+    if let Some(summary) = summary {
+        host.note(&summary.record(vm));
     }
 }
 

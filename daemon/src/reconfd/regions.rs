@@ -1,13 +1,15 @@
-//! What each region holds, who has it reserved, and what the host owes it.
+//! What each region holds, and who has it reserved.
 //!
-//! Pure: reports of the cards' processes and registrations go in, duties come
-//! out. Must not know sockets, time or how a duty is done.
+//! Pure: reports of the cards' processes and reservations go in; time is given.
+//! Must not know sockets, or how a duty is done.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use protocol::message::{JobKey, SlotState};
 use uuid::Uuid;
 
+use super::duties::{Duty, Memory, Owed, Setback, duty};
 use super::plan::{HostPlan, RegionKey};
 use crate::ipc::{Content, OwnerTag, RegionReport};
 
@@ -31,6 +33,12 @@ pub struct Region {
     pub image: Option<LoadedImage>,
     /// Why it is held, if it is: nobody gets it until an operator acts.
     pub held: Option<String>,
+    /// The host's own duties here that failed in a row.
+    pub setback: Option<Setback>,
+    /// It is in quarantine, and the audit says so.
+    pub quarantine_told: bool,
+    /// A timer will look at it again.
+    armed: bool,
 }
 
 /// What was loaded by name.
@@ -42,59 +50,6 @@ pub struct LoadedImage {
     pub image_digest: [u8; 32],
     /// The digest of the bitstream: stands only as long as the card reports the same.
     pub bitstream: [u8; 32],
-}
-
-/// What the host has to do about a region, from facts alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Duty {
-    /// Nothing.
-    Nothing,
-    /// Scrub it and end the ownership.
-    Scrub(&'static str),
-    /// Leave it alone, give it to nobody, tell the operator.
-    Hold(String),
-    /// It was committed for its present owner and is shut: consent again.
-    Reopen(OwnerTag, [u8; 32]),
-}
-
-/// Whether the registrations of before this start are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
-    /// They were read: an owner that is not among the holders is over.
-    Whole,
-    /// They were lost: an owner that nobody knows may still be running.
-    Lost,
-}
-
-/// What is owed to a region that `report` tells of, while the VMs with these tags hold
-/// functions that end in it. After `tries` scrubs that failed in a row it is the operator's.
-#[must_use]
-pub fn duty(report: &RegionReport, holders: &[OwnerTag], memory: Memory, tries: u32) -> Duty {
-    if u32::from(report.scrub_failures) >= tries && report.content != Content::Blank {
-        return Duty::Hold(format!("{} scrubs failed in a row", report.scrub_failures));
-    }
-    let owner_is_holder = report.tag.is_some_and(|tag| holders.contains(&tag));
-    match (report.content, report.tag) {
-        (Content::Unknown, _) if holders.is_empty() => {
-            Duty::Scrub("its content is unknown and no VM holds it")
-        }
-        (Content::Unknown, _) => {
-            Duty::Hold("its content is unknown (no journal) and a VM holds it".into())
-        }
-        (Content::Active, Some(tag)) if owner_is_holder && !report.guest_access => {
-            Duty::Reopen(tag, report.digest)
-        }
-        (_, Some(_)) if owner_is_holder => Duty::Nothing,
-        (_, Some(_)) if !holders.is_empty() => {
-            Duty::Scrub("its owner is over and another VM holds it")
-        }
-        (_, Some(_)) => match memory {
-            Memory::Whole => Duty::Scrub("its owner is over"),
-            Memory::Lost => Duty::Hold("it has an owner and the registrations were lost".into()),
-        },
-        (Content::Blank, None) => Duty::Nothing,
-        (_, None) => Duty::Scrub("it is not blank and has no owner"),
-    }
 }
 
 /// Why a region cannot be reserved.
@@ -228,6 +183,86 @@ impl Regions {
         Ok(())
     }
 
+    /// Finds what is owed to a region at `now`, and reserves it where that is a deed: between
+    /// the look and the deed nobody else can get it.
+    pub fn take_duty(
+        &mut self,
+        key: RegionKey,
+        holders: &[OwnerTag],
+        memory: Memory,
+        tries: u32,
+        now: Duration,
+    ) -> Owed {
+        let Some(region) = self.all.get_mut(&key) else {
+            return Owed::Nothing;
+        };
+        let (Some(report), None) = (&region.report, &region.reserved) else {
+            return Owed::Nothing;
+        };
+        let owed = match duty(report, holders, memory, tries) {
+            Duty::Hold(why) => {
+                let news = region.held.as_ref() != Some(&why);
+                region.held = Some(why.clone());
+                return if news { Owed::Held(why) } else { Owed::Nothing };
+            }
+            Duty::Nothing => Owed::Nothing,
+            Duty::Scrub(why) => Owed::Scrub(why),
+            Duty::Reopen(tag, digest) => Owed::Reopen(tag, digest),
+        };
+        region.held = None;
+        if owed == Owed::Nothing {
+            region.setback = None;
+            return owed;
+        }
+        let pause = region
+            .setback
+            .as_ref()
+            .map_or(Duration::ZERO, |setback| setback.until.saturating_sub(now));
+        if !pause.is_zero() {
+            let first = !region.armed;
+            region.armed = true;
+            return if first {
+                Owed::Later(pause)
+            } else {
+                Owed::Nothing
+            };
+        }
+        region.reserved = Some(Reserved {
+            by: None,
+            what: match &owed {
+                Owed::Scrub(why) => format!("a scrub: {why}"),
+                _ => "consent after a restart".to_owned(),
+            },
+        });
+        owed
+    }
+
+    /// The timer of [`Owed::Later`] rang.
+    pub fn disarm(&mut self, key: RegionKey) {
+        if let Some(region) = self.all.get_mut(&key) {
+            region.armed = false;
+        }
+    }
+
+    /// A duty of the host ended. Tells whether that is news for the operator: a failure that
+    /// repeats itself is none.
+    pub fn duty_ended(&mut self, key: RegionKey, failed: Option<&str>, now: Duration) -> bool {
+        let Some(region) = self.all.get_mut(&key) else {
+            return true;
+        };
+        let Some(story) = failed else {
+            region.setback = None;
+            return true;
+        };
+        let next = Setback::after(region.setback.as_ref(), story, now);
+        let news = region
+            .setback
+            .as_ref()
+            .is_none_or(|before| before.story != next.story);
+        region.setback = Some(next);
+        news
+    }
+
     /// Ends a reservation.
     pub fn release(&mut self, key: RegionKey) {
         if let Some(region) = self.all.get_mut(&key) {
@@ -261,178 +296,4 @@ impl Regions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::plan::tests::two_cards;
-    use super::*;
-    use crate::ipc::RegionIndex;
-    use proptest::prelude::*;
-
-    const MINE: OwnerTag = OwnerTag([1; 32]);
-    const OTHER: OwnerTag = OwnerTag([2; 32]);
-
-    fn report(content: Content, tag: Option<OwnerTag>) -> RegionReport {
-        RegionReport {
-            region: RegionIndex(0),
-            of: 2,
-            content,
-            digest: [7; 32],
-            tag,
-            function: None,
-            guest_access: content == Content::Active,
-            scrub_failures: 0,
-            since: 0,
-        }
-    }
-
-    fn reserved() -> Reserved {
-        Reserved {
-            by: Some((Uuid::nil(), JobKey([1; 16]))),
-            what: "load".into(),
-        }
-    }
-
-    #[test]
-    fn inv2_a_foreign_content_is_scrubbed_before_anyone_gets_it() {
-        assert!(matches!(
-            duty(
-                &report(Content::Active, Some(OTHER)),
-                &[MINE],
-                Memory::Whole,
-                3
-            ),
-            Duty::Scrub(_)
-        ));
-        assert!(matches!(
-            duty(
-                &report(Content::Active, Some(OTHER)),
-                &[MINE],
-                Memory::Lost,
-                3
-            ),
-            Duty::Scrub(_)
-        ));
-        assert!(matches!(
-            duty(&report(Content::Blank, Some(OTHER)), &[], Memory::Whole, 3),
-            Duty::Scrub(_)
-        ));
-        assert_eq!(
-            duty(&report(Content::Blank, None), &[MINE], Memory::Whole, 3),
-            Duty::Nothing
-        );
-        assert_eq!(
-            duty(
-                &report(Content::Active, Some(MINE)),
-                &[MINE],
-                Memory::Whole,
-                3
-            ),
-            Duty::Nothing
-        );
-    }
-
-    #[test]
-    fn loss_of_registrations_holds_and_loss_of_the_journal_scrubs_or_holds() {
-        assert!(matches!(
-            duty(&report(Content::Active, Some(OTHER)), &[], Memory::Lost, 3),
-            Duty::Hold(_)
-        ));
-        assert!(matches!(
-            duty(&report(Content::Unknown, None), &[], Memory::Whole, 3),
-            Duty::Scrub(_)
-        ));
-        assert!(matches!(
-            duty(&report(Content::Unknown, None), &[MINE], Memory::Whole, 3),
-            Duty::Hold(_)
-        ));
-    }
-
-    #[test]
-    fn d9_three_failed_scrubs_are_the_operators() {
-        let mut failed = report(Content::Quarantined, None);
-        failed.scrub_failures = 2;
-        assert!(matches!(
-            duty(&failed, &[], Memory::Whole, 3),
-            Duty::Scrub(_)
-        ));
-        failed.scrub_failures = 3;
-        assert!(matches!(
-            duty(&failed, &[MINE], Memory::Whole, 3),
-            Duty::Hold(_)
-        ));
-    }
-
-    #[test]
-    fn committed_and_shut_is_consented_again_for_its_owner_only() {
-        let mut shut = report(Content::Active, Some(MINE));
-        shut.guest_access = false;
-        assert_eq!(
-            duty(&shut, &[MINE], Memory::Whole, 3),
-            Duty::Reopen(MINE, [7; 32])
-        );
-        assert!(matches!(
-            duty(&shut, &[OTHER], Memory::Whole, 3),
-            Duty::Scrub(_)
-        ));
-    }
-
-    #[test]
-    fn xrt_11_g16_one_job_has_a_region() {
-        let plan = two_cards();
-        let key = plan.region_of("vf:0.0").unwrap();
-        let mut regions = Regions::new(&plan);
-        assert!(matches!(
-            regions.reserve(key, MINE, reserved()),
-            Err(NotNow::Unavailable(_))
-        ));
-        regions.report(key, report(Content::Blank, None));
-        regions.reserve(key, MINE, reserved()).unwrap();
-        assert_eq!(
-            regions.reserve(key, MINE, reserved()),
-            Err(NotNow::Busy(reserved()))
-        );
-        regions.release(key);
-        regions.reserve(key, MINE, reserved()).unwrap();
-    }
-
-    #[test]
-    fn xrt_01_cyb_08_an_image_is_remembered_only_while_the_card_says_the_same() {
-        let plan = two_cards();
-        let key = plan.region_of("vf:0.0").unwrap();
-        let mut regions = Regions::new(&plan);
-        regions.report(key, report(Content::Active, Some(MINE)));
-        regions.get_mut(key).unwrap().image = Some(LoadedImage {
-            name: "acme/a:1".into(),
-            image_digest: [1; 32],
-            bitstream: [7; 32],
-        });
-        regions.report(key, report(Content::Active, Some(MINE)));
-        assert!(regions.get(key).unwrap().image.is_some());
-        regions.report(key, report(Content::Quarantined, Some(MINE)));
-        assert!(regions.get(key).unwrap().image.is_none());
-    }
-
-    fn contents() -> impl Strategy<Value = Content> {
-        prop::sample::select(vec![
-            Content::Unknown,
-            Content::Blank,
-            Content::Writing,
-            Content::Active,
-            Content::Quarantined,
-        ])
-    }
-
-    proptest! {
-        /// A region is never reserved for a VM unless it is blank without an owner, or that VM's own.
-        #[test]
-        fn inv2_no_reservation_of_what_was_not_scrubbed(content in contents(), tag in prop::option::of(prop::sample::select(vec![MINE, OTHER]))) {
-            let plan = two_cards();
-            let key = plan.region_of("vf:0.0").unwrap();
-            let mut regions = Regions::new(&plan);
-            regions.report(key, report(content, tag));
-            if regions.reserve(key, MINE, reserved()).is_ok() {
-                prop_assert!(tag != Some(OTHER));
-                prop_assert!(matches!(content, Content::Blank | Content::Active));
-            }
-        }
-    }
-}
+mod tests;

@@ -1,10 +1,10 @@
 //! Which VM holds which regions: the registrar's records.
 //!
-//! Pure but for two functions that read and write one file. Knows VMs,
-//! generations, user functions and slots. Must not know what a guest says.
+//! Pure: knows VMs, generations, user functions and slots. Must not know what a
+//! guest says, or how the records are kept (`registrations`).
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -14,9 +14,6 @@ use super::identity::{BootId, Generation, ProcessId, owner_tag};
 use super::plan::{HostPlan, RegionKey};
 use crate::admin::{AttachedFunction, ChannelSpec};
 use crate::ipc::OwnerTag;
-
-/// Longest registrations file, in bytes.
-const MAX_FILE: u64 = 8 * 1024 * 1024;
 
 /// One start of one VM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +83,12 @@ pub enum AttachError {
     /// The VM is attached already.
     #[error("VM {0} is attached already")]
     Attached(Uuid),
+    /// A guest's address that is none.
+    #[error("{0} is no PCI address of a guest")]
+    GuestAddress(String),
+    /// A channel's path that could mean two things.
+    #[error("the channel's path {0} is not absolute, or goes through `..`")]
+    ChannelPath(String),
     /// Another VM's channel is at that path.
     #[error("the channel at {path} belongs to VM {vm}")]
     ChannelTaken {
@@ -106,6 +109,10 @@ impl AttachError {
                 "write the address as the shell file does (`reconfctl regions`, `reconfctl check`), or add it there and `reconfctl reload`"
             }
             Self::Twice(_) => "name it once",
+            Self::GuestAddress(_) => {
+                "write domain, bus, device and function as the guest does: 0000:00:05.0"
+            }
+            Self::ChannelPath(_) => "write the whole path, from / on",
             Self::Held { .. } => "detach that VM first: `reconfctl vm detach`",
             Self::Attached(_) => {
                 "detach it first if this is a new start of it: `reconfctl vm detach`"
@@ -135,6 +142,18 @@ impl Registry {
         }
         for (number, function) in new.functions.iter().enumerate() {
             let address = &function.address;
+            if let Some(guest) = &function.guest_pci {
+                if !is_guest_pci(guest) {
+                    return Err(AttachError::GuestAddress(guest.clone()));
+                }
+                let before = new.functions.iter().take(number);
+                if before
+                    .clone()
+                    .any(|other| other.guest_pci.as_ref() == Some(guest))
+                {
+                    return Err(AttachError::Twice(guest.clone()));
+                }
+            }
             if plan.region_of(address).is_none() {
                 return Err(AttachError::UnknownFunction(address.clone()));
             }
@@ -155,13 +174,18 @@ impl Registry {
             }
         }
         if let Some(path) = channel_path(&new.channel)
+            && !is_plain(path)
+        {
+            return Err(AttachError::ChannelPath(path.display().to_string()));
+        }
+        if let Some(path) = channel_path(&new.channel)
             && let Some(other) = self
                 .vms
                 .values()
                 .find(|other| channel_path(&other.channel) == Some(path))
         {
             return Err(AttachError::ChannelTaken {
-                path: path.to_owned(),
+                path: path.display().to_string(),
                 vm: other.vm,
             });
         }
@@ -250,63 +274,44 @@ impl Registry {
     }
 }
 
-fn channel_path(channel: &ChannelSpec) -> Option<&str> {
+fn channel_path(channel: &ChannelSpec) -> Option<&Path> {
     match channel {
-        ChannelSpec::Listen { path } => path.as_deref(),
-        ChannelSpec::Connect { path } => Some(path),
+        ChannelSpec::Listen { path } => path.as_deref().map(Path::new),
+        ChannelSpec::Connect { path } => Some(Path::new(path)),
     }
 }
 
-/// What the file held at start.
-#[derive(Debug)]
-pub enum Stored {
-    /// It was read: these are alive, and these are over (another boot, or their process ended).
-    Good {
-        /// Alive.
-        alive: Vec<Registration>,
-        /// Over.
-        over: Vec<Registration>,
-    },
-    /// There was none, or it could not be read: regions with an owner are held until their VM
-    /// is attached again.
-    Lost(String),
+/// Absolute and without `..`, so that two paths that differ are two places (links aside).
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute()
+        && !path
+            .components()
+            .any(|part| matches!(part, Component::ParentDir))
 }
 
-/// Reads the registrations and checks each against the kernel.
-#[must_use]
-pub fn load(path: &Path, boot: &BootId) -> Stored {
-    let bytes = match crate::files::read_bounded(path, MAX_FILE) {
-        Ok(bytes) => bytes,
-        Err(error) => return Stored::Lost(error.to_string()),
+/// `0000:00:05.0`: the guest is shown it, and slots are ordered by it, so that there is one way
+/// to write it.
+fn is_guest_pci(text: &str) -> bool {
+    let hex = |part: &str, len: usize| {
+        part.len() == len
+            && part
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     };
-    match serde_json::from_slice::<Vec<Registration>>(&bytes) {
-        Err(error) => Stored::Lost(error.to_string()),
-        Ok(all) => {
-            let (alive, over) = all
-                .into_iter()
-                .partition(|vm| vm.boot == *boot && vm.process.is_none_or(ProcessId::is_alive));
-            Stored::Good { alive, over }
-        }
-    }
-}
-
-/// Writes the registrations; durable when it returns.
-///
-/// # Errors
-/// What the system says; the file of before is then still there.
-pub fn save(path: &Path, registry: &Registry) -> std::io::Result<()> {
-    let all: Vec<&Registration> = registry.all().collect();
-    let mut bytes = serde_json::to_vec_pretty(&all)?;
-    bytes.push(b'\n');
-    crate::files::write_atomic(path, &bytes, crate::files::Readers::Group)
+    let mut parts = text.split([':', '.']);
+    let shape = [4usize, 2, 2, 1]
+        .into_iter()
+        .all(|len| parts.next().is_some_and(|part| hex(part, len)));
+    let separators: String = text.chars().filter(|c| matches!(c, ':' | '.')).collect();
+    shape && parts.next().is_none() && separators == "::."
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::super::plan::tests::two_cards;
     use super::*;
 
-    fn registration(functions: &[(&str, Option<&str>)]) -> Registration {
+    pub(crate) fn registration(functions: &[(&str, Option<&str>)]) -> Registration {
         let boot = BootId::current().unwrap();
         Registration {
             vm: Uuid::new_v4(),
@@ -385,28 +390,42 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_checked_against_the_kernel() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("registrations.json");
-        let boot = BootId::current().unwrap();
-        assert!(matches!(load(&path, &boot), Stored::Lost(_)));
+    fn what_could_mean_two_things_is_refused() {
         let plan = two_cards();
         let mut registry = Registry::default();
-        let mut dead = registration(&[("vf:0.0", None)]);
-        dead.process = Some(ProcessId {
-            pid: std::process::id(),
-            started: 1,
-        });
-        let mut alive = registration(&[("vf:0.1", None)]);
-        alive.process = Some(ProcessId::of(std::process::id()).unwrap());
-        registry.attach(&plan, dead.clone()).unwrap();
-        registry.attach(&plan, alive.clone()).unwrap();
-        save(&path, &registry).unwrap();
-        let Stored::Good { alive: kept, over } = load(&path, &boot) else {
-            panic!("lost")
+        for guest in [
+            "0000:00:5.0",
+            "0000:00:05:0",
+            "0000.00.05.0",
+            "",
+            "0000:00:0A.0",
+            "0000:00:05.0\n",
+        ] {
+            let refused = registry.attach(&plan, registration(&[("vf:0.0", Some(guest))]));
+            assert_eq!(refused, Err(AttachError::GuestAddress(guest.into())));
+        }
+        let twice = [
+            ("vf:0.0", Some("0000:00:05.0")),
+            ("vf:0.1", Some("0000:00:05.0")),
+        ];
+        let refused = registry.attach(&plan, registration(&twice));
+        assert_eq!(refused, Err(AttachError::Twice("0000:00:05.0".into())));
+        let at = |path: &str, function| Registration {
+            channel: ChannelSpec::Listen {
+                path: Some(path.into()),
+            },
+            ..registration(&[(function, None)])
         };
-        assert_eq!((kept, over), (vec![alive], vec![dead]));
-        std::fs::write(&path, b"[{").unwrap();
-        assert!(matches!(load(&path, &boot), Stored::Lost(_)));
+        for path in ["run/x", "/run/../run/x", ""] {
+            assert_eq!(
+                registry.attach(&plan, at(path, "vf:0.0")),
+                Err(AttachError::ChannelPath(path.into()))
+            );
+        }
+        registry.attach(&plan, at("/run/x", "vf:0.0")).unwrap();
+        assert!(matches!(
+            registry.attach(&plan, at("//run/./x", "vf:0.1")),
+            Err(AttachError::ChannelTaken { .. })
+        ));
     }
 }

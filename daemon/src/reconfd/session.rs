@@ -60,7 +60,8 @@ pub trait Guest: Send + Sync + 'static {
     ) -> Result<(WatchReply, broadcast::Receiver<Happened>), ErrorReply>;
     /// Broken framing: go on, or close?
     fn framing_error(&self) -> Verdict;
-    /// A session was opened (`true`) or the connection ended (`false`).
+    /// A connection opened its first session (`true`), or that connection ended (`false`), by
+    /// itself or because a newer one took its place.
     fn session(&self, open: bool);
 }
 
@@ -70,13 +71,11 @@ pub async fn run(
     stream: UnixStream,
     mut over: watch::Receiver<bool>,
 ) -> End {
-    let mut session = Connection::new(Arc::clone(&guest), stream);
-    let end = tokio::select! {
+    let mut session = Connection::new(guest, stream);
+    tokio::select! {
         end = session.serve() => end,
         _ended = over.wait_for(|over| *over) => End::Over,
-    };
-    guest.session(false);
-    end
+    }
 }
 
 /// What a watch of this session covers.
@@ -88,8 +87,10 @@ struct Watching {
     number: u64,
 }
 
-struct Connection<G> {
+struct Connection<G: Guest> {
     guest: Arc<G>,
+    /// A session was opened, and the guest's side was told.
+    opened: bool,
     stream: UnixStream,
     scanner: Scanner,
     handshake: HostHandshake,
@@ -125,10 +126,19 @@ enum Todo {
     Nothing,
 }
 
+impl<G: Guest> Drop for Connection<G> {
+    fn drop(&mut self) {
+        if self.opened {
+            self.guest.session(false);
+        }
+    }
+}
+
 impl<G: Guest> Connection<G> {
     fn new(guest: Arc<G>, stream: UnixStream) -> Self {
         Self {
             guest,
+            opened: false,
             stream,
             scanner: Scanner::host(),
             handshake: HostHandshake::new(MINOR),
@@ -273,7 +283,10 @@ impl<G: Guest> Connection<G> {
             Todo::Open(session) => {
                 // What an earlier session of this connection asked for is over with it.
                 self.watching = None;
-                self.guest.session(true);
+                if !self.opened {
+                    self.opened = true;
+                    self.guest.session(true);
+                }
                 match protocol::frame::encode(Kind::READY, session.id.get(), 0, &self.guest.ready())
                 {
                     Ok(bytes) => self.send(&bytes),

@@ -8,26 +8,30 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
 use super::admin_server::{self, Allowed};
-use super::audit::{Audit, Record};
+use super::audit::Audit;
 use super::cards::{CardEvents, CardLink};
-use super::channel::ChannelError;
+use super::duties::Memory;
 use super::host::{Host, Limits, Parts};
 use super::identity::BootId;
 use super::jobs::JobBook;
 use super::jobstore::{JobStore as _, SledStore, StoreError};
 use super::judge::{FilesError, Judge};
-use super::operator::{Operator, enliven, regions_of};
-use super::regions::Memory;
-use super::registry::{self, Stored};
+use super::listening::{ListenError, Listening};
+use super::operator::Operator;
+use super::process_lock::ProcessLock;
+use super::revive::revive;
 use super::seal::SealedCache;
 use crate::files::{create_directories, read_bounded};
 use crate::layout::Layout;
 
 /// How long a running job may take to end when the daemon stops.
 const GRACE: Duration = Duration::from_secs(30);
+/// How long the last records may take to reach the disk.
+const FLUSH: Duration = Duration::from_secs(2);
 
 /// What the command line says.
 #[derive(Debug, Clone)]
@@ -60,7 +64,10 @@ pub(super) enum StartError {
     Store(#[from] StoreError),
     /// The admin socket.
     #[error(transparent)]
-    Socket(#[from] ChannelError),
+    Socket(#[from] ListenError),
+    /// A task that never ends did, while it ran.
+    #[error("a part of reconfd was lost: {0}; active regions are left alone, start it again")]
+    PartLost(String),
 }
 
 /// Runs until a signal ends it. `ready` is called once everything listens.
@@ -69,18 +76,18 @@ pub(super) enum StartError {
 /// [`StartError`].
 pub(super) async fn run(options: Options, ready: impl FnOnce()) -> Result<(), StartError> {
     policy::trust::self_test().map_err(|error| StartError::SelfTest(error.to_string()))?;
-    let (host, admin, allowed) = build(&options)?;
+    let (host, admin, allowed, _lock) = build(&options)?;
+    // Before any card tells of its regions: to a host that knows of no VM yet, every owner is over.
+    revive(&host);
+    // None of these ends; where one does it panicked, and a half of a daemon is worse than none.
+    let mut parts = JoinSet::new();
     for (number, link) in host.cards.iter().enumerate() {
         let events: Arc<dyn CardEvents> = Arc::<Host>::clone(&host);
         let spawn = spawner(&options, &host, number);
-        tokio::spawn(Arc::clone(link).run(events, spawn));
+        parts.spawn(Arc::clone(link).run(events, spawn));
     }
-    revive(&host);
-    tokio::spawn(admin_server::run(
-        admin,
-        allowed,
-        Operator::new(Arc::clone(&host)),
-    ));
+    let operator = Operator::new(Arc::clone(&host));
+    parts.spawn(admin_server::run(admin, allowed, Arc::clone(&operator)));
     let io = |what: &str| {
         let what = what.to_owned();
         move |error| StartError::State { what, error }
@@ -90,23 +97,37 @@ pub(super) async fn run(options: Options, ready: impl FnOnce()) -> Result<(), St
     let mut hup = signal(SignalKind::hangup()).map_err(io("signals"))?;
     ready();
     info!("ready");
-    loop {
+    let result = loop {
         tokio::select! {
-            _signal = hup.recv() => match host.judge.reload() {
-                Ok(said) => info!("reload: {said}"),
-                Err(what) => error!("reload refused, the old files stay in force: {what}"),
-            },
-            _signal = term.recv() => break,
-            _signal = int.recv() => break,
+            _signal = hup.recv() => reload(&operator).await,
+            _signal = term.recv() => break Ok(()),
+            _signal = int.recv() => break Ok(()),
+            Some(ended) = parts.join_next() => {
+                let why = ended.map_or_else(|lost| lost.to_string(), |()| "it returned".to_owned());
+                break Err(StartError::PartLost(why));
+            }
         }
-    }
+    };
     leave(&host).await;
-    Ok(())
+    result
 }
 
-type Built = (Arc<Host>, tokio::net::UnixListener, Allowed);
+async fn reload(operator: &Arc<Operator>) {
+    let operator = Arc::clone(operator);
+    match tokio::task::spawn_blocking(move || operator.reload(None)).await {
+        Ok(Ok(said)) => info!("reload: {said}"),
+        Ok(Err((what, remedy))) => error!("reload refused: {what}; {remedy}"),
+        Err(lost) => error!("reload: {lost}"),
+    }
+}
 
-fn build(options: &Options) -> Result<Built, StartError> {
+type Built = (Arc<Host>, Listening, Allowed, ProcessLock);
+
+/// Everything but the tasks.
+///
+/// # Errors
+/// [`StartError`].
+pub(super) fn build(options: &Options) -> Result<Built, StartError> {
     let state = |what: &Path| {
         let what = what.display().to_string();
         move |error| StartError::State { what, error }
@@ -115,6 +136,9 @@ fn build(options: &Options) -> Result<Built, StartError> {
     let layout = Layout::of(&files, &options.host_file);
     create_directories(&layout.reconfd_dir()).map_err(state(&layout.reconfd_dir()))?;
     create_directories(&layout.run_dir).map_err(state(&layout.run_dir))?;
+    // Before anything is opened: a second one would take sockets and state from the first.
+    let lock = ProcessLock::take(&layout.reconfd_dir().join("lock"))
+        .map_err(state(&layout.reconfd_dir()))?;
     let (judge, plan) = Judge::read(&options.host_file, &layout)?;
     let audit = Audit::open(&layout.audit()).map_err(state(&layout.audit()))?;
     let opened = SledStore::open(&layout.jobs())?;
@@ -157,7 +181,7 @@ fn build(options: &Options) -> Result<Built, StartError> {
         stopped,
         layout,
     });
-    Ok((host, admin, allowed))
+    Ok((host, admin, allowed, lock))
 }
 
 fn read_host(path: &Path) -> Result<policy::files::Host, FilesError> {
@@ -179,74 +203,6 @@ fn stopped_reason(layout: &Layout) -> Option<String> {
                 .and_then(|record| record.get("reason")?.as_str().map(str::to_owned))
                 .unwrap_or_default(),
         ),
-    }
-}
-
-/// Brings the registrations of before to life, or ends them.
-fn revive(host: &Arc<Host>) {
-    let path = host.layout.registrations();
-    let first_start = !path.exists();
-    let over = match registry::load(&path, &host.boot) {
-        Stored::Good { alive, over } => {
-            for registration in alive {
-                let vm = registration.vm;
-                let attached = host
-                    .state()
-                    .registry
-                    .attach(&host.plan, registration.clone());
-                if let Err(error) = attached {
-                    warn!(%vm, %error, "a registration of before does not fit any more");
-                    continue;
-                }
-                if let Err(what) = enliven(host, &registration) {
-                    error!(%vm, what, "the channel of a VM of before cannot be opened");
-                }
-            }
-            over
-        }
-        Stored::Lost(why) => {
-            host.state().memory = Memory::Lost;
-            if first_start {
-                info!("no registrations yet");
-            } else {
-                error!(
-                    why,
-                    "the registrations are lost: regions with an owner are held until attached again"
-                );
-            }
-            Vec::new()
-        }
-    };
-    for registration in over {
-        info!(vm = %registration.vm, "a VM of before is over");
-        host.note(&Record {
-            event: "detach",
-            vm: Some(registration.vm),
-            tenant: Some(registration.tenant.clone()),
-            generation: Some(registration.generation.short().to_owned()),
-            reason: Some("its process or the host's boot ended while reconfd was away".to_owned()),
-            ..Record::default()
-        });
-        for key in regions_of(host, &registration) {
-            host.attend(key);
-        }
-    }
-    if let Err(error) = host.save_registrations() {
-        warn!(%error, "the registrations cannot be written");
-    }
-    let gone = {
-        let mut state = host.state();
-        let alive: Vec<_> = state
-            .registry
-            .all()
-            .map(|vm| (vm.vm, vm.generation.clone()))
-            .collect();
-        state.jobs.retain_generations(|vm, generation| {
-            alive.iter().any(|(a, g)| *a == vm && g == generation)
-        })
-    };
-    if let Err(error) = host.store.remove(&gone) {
-        warn!(%error, "jobs of VMs that are over stay in the store");
     }
 }
 
@@ -307,8 +263,16 @@ async fn leave(host: &Host) {
             "jobs are left behind: their regions are made safe by reconf-card"
         );
     }
-    let paths: Vec<PathBuf> = std::iter::once(host.layout.admin_socket()).collect();
-    for path in paths {
-        let _gone = std::fs::remove_file(path);
+    flush(host).await;
+}
+
+/// What was noted reaches the disk, unless that hangs.
+async fn flush(host: &Host) {
+    let Some(host) = host.arc() else { return };
+    let flushed = tokio::task::spawn_blocking(move || host.audit.flush());
+    match tokio::time::timeout(FLUSH, flushed).await {
+        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(error))) => warn!(%error, "the last records are not in the audit"),
+        Ok(Err(_)) | Err(_) => warn!("the last records are not in the audit"),
     }
 }

@@ -4,28 +4,17 @@
 
 use uuid::Uuid;
 
-use super::host::Host;
-use crate::admin::{AlarmView, CardView, JobView, RegionView, SlotView, StatusView, VmView};
+use super::host::{Host, State};
+use crate::admin::{
+    AlarmView, CardView, JobView, ListView, RegionView, SlotView, StatusView, VmView,
+};
 use crate::hex;
 use crate::ipc::Content;
 
 /// Is all well, and if not, what comes next?
 pub(super) fn status(host: &Host) -> StatusView {
     let list = host.judge.view();
-    let mut alarms = Vec::new();
-    if let Some(problem) = &list.problem {
-        alarms.push(AlarmView {
-            what: format!("signed list: {problem}"),
-            next: "reconfctl trust show".to_owned(),
-        });
-    }
     let state = host.state();
-    if let Some(reason) = &state.stopped {
-        alarms.push(AlarmView {
-            what: format!("new loads are stopped: {reason}"),
-            next: "reconfctl resume".to_owned(),
-        });
-    }
     let cards: Vec<CardView> = host
         .plan
         .cards()
@@ -38,24 +27,7 @@ pub(super) fn status(host: &Host) -> StatusView {
             queued: u32::try_from(link.queued()).unwrap_or(u32::MAX),
         })
         .collect();
-    for card in cards.iter().filter(|card| !card.connected) {
-        alarms.push(AlarmView {
-            what: format!("the process of card {} is not connected", card.name),
-            next: format!(
-                "start reconf-card --card {} and look at its log",
-                card.address
-            ),
-        });
-    }
-    for (key, region) in state.regions.iter() {
-        let label = host.plan.label(key);
-        if let Some(why) = &region.held {
-            alarms.push(AlarmView {
-                what: format!("region {label} is held: {why}"),
-                next: format!("reconfctl region scrub {label}"),
-            });
-        }
-    }
+    let alarms = alarms(host, &state, &list, &cards);
     StatusView {
         healthy: alarms.is_empty(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -64,11 +36,78 @@ pub(super) fn status(host: &Host) -> StatusView {
         list,
         cards,
         vms: u32::try_from(state.live.len()).unwrap_or(u32::MAX),
-        sessions: u32::try_from(state.live.values().filter(|live| live.session).count())
+        sessions: u32::try_from(state.live.values().filter(|live| live.sessions > 0).count())
             .unwrap_or(u32::MAX),
         jobs: state.running,
         alarms,
     }
+}
+
+/// What needs the operator, and what comes next.
+fn alarms(host: &Host, state: &State, list: &ListView, cards: &[CardView]) -> Vec<AlarmView> {
+    let mut alarms = Vec::new();
+    let mut alarm = |what: String, next: String| alarms.push(AlarmView { what, next });
+    if let Some(problem) = &list.problem {
+        alarm(
+            format!("signed list: {problem}"),
+            "reconfctl trust show".to_owned(),
+        );
+    }
+    if let Some(reason) = &state.stopped {
+        alarm(
+            format!("new loads are stopped: {reason}"),
+            "reconfctl resume".to_owned(),
+        );
+    }
+    let unwritten = host.audit.trouble().map(|error| ("the audit", error));
+    for (what, error) in unwritten.into_iter().chain(host.troubles.all()) {
+        alarm(
+            format!("{what} cannot be written, so that loads are refused: {error}"),
+            format!("make room in {}", host.layout.reconfd_dir().display()),
+        );
+    }
+    for card in cards.iter().filter(|card| !card.connected) {
+        alarm(
+            format!("the process of card {} is not connected", card.name),
+            format!(
+                "start reconf-card --card {} and look at its log",
+                card.address
+            ),
+        );
+    }
+    for (vm, live) in &state.live {
+        if let Some(trouble) = &live.trouble {
+            alarm(
+                format!("VM {vm} is not wholly back after a restart: {trouble}"),
+                format!("reconfctl vm detach {vm} once it is down, and attach it again"),
+            );
+        }
+    }
+    for (key, region) in state.regions.iter() {
+        let label = host.plan.label(key);
+        let silent = region.report.is_none() && cards.get(key.card).is_some_and(|c| c.connected);
+        if let Some(why) = &region.held {
+            alarm(
+                format!("region {label} is held: {why}"),
+                format!("reconfctl region scrub {label}"),
+            );
+        } else if let Some(setback) = &region.setback {
+            alarm(
+                format!(
+                    "region {label} cannot be made safe, tried {} times: {}",
+                    setback.count, setback.story
+                ),
+                "look at the log of its card's process".to_owned(),
+            );
+        } else if silent {
+            alarm(
+                format!("the card of region {label} is connected and tells nothing of it"),
+                "look at the log of its card's process, and whether its shell file is ours"
+                    .to_owned(),
+            );
+        }
+    }
+    alarms
 }
 
 /// Every region.
@@ -150,7 +189,12 @@ pub(super) fn vm(host: &Host, vm: Uuid) -> Option<VmView> {
             })
             .collect(),
         channel: registration.channel.clone(),
-        channel_state: if live.session { "session" } else { "waiting" }.to_owned(),
+        channel_state: if live.sessions > 0 {
+            "session"
+        } else {
+            "waiting"
+        }
+        .to_owned(),
         pid: registration.process.map(|process| process.pid),
     })
 }

@@ -18,46 +18,41 @@ use super::identity::{Generation, ProcessId};
 /// Watches the process until it ends or the generation is over for another reason.
 ///
 /// # Errors
-/// The kernel gives no pidfd.
+/// The runtime cannot watch the descriptor.
 pub(super) fn watch(
     host: Arc<Host>,
     vm: Uuid,
-    generation: &Generation,
-    process: ProcessId,
+    generation: Generation,
+    process: OwnedFd,
     mut over: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
-    let generation = generation.clone();
-    let ended = open(process);
-    let pidfd = match ended {
-        Ok(pidfd) => pidfd,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            host.end_generation(vm, "its process is gone", None);
-            return Ok(());
-        }
-        Err(error) => return Err(error),
-    };
     #[expect(
         deprecated,
         reason = "an OwnedFd is one open descriptor for as long as it lives, which is what its \
                   unsafe successor asks a caller to promise; unsafe has one home, in card/"
     )]
-    let readable = AsyncFd::with_interest(pidfd, Interest::READABLE)?;
+    let readable = AsyncFd::with_interest(process, Interest::READABLE)?;
     tokio::spawn(async move {
-        tokio::select! {
-            ready = readable.readable() => {
-                let still = host.state().registry.alive(vm, &generation).is_some();
-                if ready.is_ok() && still {
-                    host.end_generation(vm, "its process ended", None);
-                }
-            }
-            _over = over.wait_for(|over| *over) => {}
-        }
+        let why = tokio::select! {
+            ready = readable.readable() => ready.map_or_else(
+                |error| format!("its process cannot be watched any more: {error}"),
+                |_readable| "its process ended".to_owned(),
+            ),
+            _over = over.wait_for(|over| *over) => return,
+        };
+        // This generation, and no later one of the same VM; it waits for the disk.
+        let end = move || host.end_generation(vm, Some(&generation), &why, None);
+        let _ended = tokio::task::spawn_blocking(end).await;
     });
     Ok(())
 }
 
-fn open(process: ProcessId) -> std::io::Result<OwnedFd> {
-    let gone = || std::io::Error::from(std::io::ErrorKind::NotFound);
+/// A handle of the process, for [`watch`].
+///
+/// # Errors
+/// It is gone, or the kernel gives no handle.
+pub(super) fn open(process: ProcessId) -> std::io::Result<OwnedFd> {
+    let gone = || std::io::Error::new(std::io::ErrorKind::NotFound, "it is gone");
     let pid = i32::try_from(process.pid)
         .ok()
         .and_then(Pid::from_raw)
