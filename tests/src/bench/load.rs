@@ -16,10 +16,10 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use super::host::{self, Bench};
-use super::report::{Report, Verdict, median, milliseconds, ratio, tenth_worst, time};
+use super::report::{Report, Verdict, median, milliseconds, part, ratio, tenth_worst, time};
 use crate::raw::RawGuest;
-use crate::world::World;
 use crate::world::setup::INTERFACE;
+use crate::world::{UserFunction, World};
 
 /// Bytes of each image's payload.
 const BYTES: usize = 4 << 20;
@@ -101,6 +101,11 @@ pub(super) fn measure(report: &mut Report) -> Result<()> {
     let repeats = (0..REPEATS)
         .map(|_round| load(&world, &mut guest, last))
         .collect::<Result<Vec<Load>>>()?;
+    let register = register_round_trip(&world)?;
+    report.figure(
+        "one register read over vfio-user",
+        &format!("{:.1} us", milliseconds(register) * 1e3),
+    );
     tell_first(report, median(hashes), &first);
     tell_repeats(report, &repeats);
     Ok(())
@@ -185,6 +190,19 @@ fn tell(report: &mut Report, loads: &[Load]) {
             &time(median(times)),
         );
     }
+}
+
+/// What one register of the simulated card costs: the load makes some three dozen such accesses
+/// outside the card's own time, which are a microsecond each on a real bus.
+fn register_round_trip(world: &World) -> Result<Duration> {
+    const READS: u32 = 2000;
+    let mut function = UserFunction::open(&world.card(0)?.function(0))?;
+    let begin = Instant::now();
+    for _read in 0..READS {
+        function.read(0)?;
+    }
+    // Each asks for the place of the function first.
+    Ok(part(begin.elapsed(), READS.saturating_mul(2)))
 }
 
 /// One SHA-256 of a file's bytes in memory.

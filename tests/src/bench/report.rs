@@ -3,11 +3,13 @@
 //!
 //! Knows numbers and words. Must not know what was measured.
 
+use std::io::{Stdout, Write as _};
 use std::time::Duration;
 
 /// Collects the verdicts while it prints.
 #[derive(Debug)]
 pub(super) struct Report {
+    out: Stdout,
     met: u32,
     missed: u32,
 }
@@ -41,18 +43,28 @@ impl Report {
         } else {
             "an optimised build"
         };
-        println!("{cores} cores{}, {build}", sha_extensions());
-        Self { met: 0, missed: 0 }
+        let mut report = Self {
+            out: std::io::stdout(),
+            met: 0,
+            missed: 0,
+        };
+        report.line(&format!("{cores} cores{}, {build}", sha_extensions()));
+        report
+    }
+
+    /// A reader that has gone is no reason to stop measuring.
+    fn line(&mut self, text: &str) {
+        let _reader_gone = writeln!(self.out, "{text}");
     }
 
     /// Begins a group of figures that one command measures.
     pub(super) fn group(&mut self, name: &str) {
-        println!("\n{name}    (./dev bench {name})");
+        self.line(&format!("\n{name}    (./dev bench {name})"));
     }
 
     /// A figure.
     pub(super) fn figure(&mut self, what: &str, value: &str) {
-        println!("  {what:<58} {value:>16}");
+        self.line(&format!("  {what:<58} {value:>16}"));
     }
 
     /// A figure with a goal.
@@ -67,17 +79,18 @@ impl Report {
                 "over"
             }
         };
-        println!("  {what:<58} {value:>16}   goal {goal}: {word}");
+        self.line(&format!("  {what:<58} {value:>16}   goal {goal}: {word}"));
     }
 
     /// A remark.
     pub(super) fn note(&mut self, text: &str) {
-        println!("  {text}");
+        self.line(&format!("  {text}"));
     }
 
     /// The summary.
-    pub(super) fn end(&self) {
-        println!("\n{} goals met, {} missed", self.met, self.missed);
+    pub(super) fn end(&mut self) {
+        let (met, missed) = (self.met, self.missed);
+        self.line(&format!("\n{met} goals met, {missed} missed"));
     }
 }
 
@@ -89,6 +102,11 @@ fn sha_extensions() -> &'static str {
     } else {
         " without x86 SHA extensions"
     }
+}
+
+/// One of `count` equal parts; zero where there are none.
+pub(super) fn part(whole: Duration, count: u32) -> Duration {
+    whole.checked_div(count).unwrap_or_default()
 }
 
 /// The one in the middle; zero of none.

@@ -13,7 +13,7 @@ use protocol::message::Ping;
 use protocol::{Reply, Request};
 
 use super::host::{self, Bench};
-use super::report::{Report, ratio};
+use super::report::{Report, part, ratio};
 
 /// How many are measured.
 const ROUNDS: u32 = 20_000;
@@ -41,7 +41,7 @@ pub(super) fn measure(report: &mut Report) -> Result<()> {
             "a ping was answered with {reply:?}"
         );
     }
-    let pings = begin.elapsed() / ROUNDS;
+    let pings = part(begin.elapsed(), ROUNDS);
     let echoes = echo(length)?;
     let each = |took: Duration| format!("{:.0} /s", 1.0 / took.as_secs_f64());
     report.figure(&format!("bare echoes of {length} bytes"), &each(echoes));
@@ -71,7 +71,7 @@ fn echo(length: usize) -> Result<Duration> {
         near.write_all(&bytes)?;
         near.read_exact(&mut bytes)?;
     }
-    let took = begin.elapsed() / ROUNDS;
+    let took = part(begin.elapsed(), ROUNDS);
     drop(near);
     ensure!(answering.join().is_ok(), "the echo failed");
     Ok(took)
