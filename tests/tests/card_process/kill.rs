@@ -15,6 +15,7 @@ const TIMES: &str = "RECONF_TEST_DIE_AFTER";
 const HOST: &str = "RECONF_TEST_HOST_FILE";
 const CARD: &str = "RECONF_TEST_CARD";
 const SOCKET: &str = "RECONF_TEST_SOCKET";
+const ROOM: &str = "RECONF_TEST_ROOM";
 
 /// Ends the process without a word: no destructor, no flush.
 struct Die {
@@ -50,13 +51,36 @@ fn child() {
     };
     let after = AtomicU32::new(after);
     let process = Process::start(&options, Box::new(Die { at, after })).unwrap();
+    if let Ok(room) = std::env::var(ROOM) {
+        let limit = rustix::process::Rlimit {
+            current: Some(room.parse().unwrap()),
+            maximum: None,
+        };
+        rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).unwrap();
+    }
     process.run().unwrap();
+}
+
+/// A process whose files may not grow beyond `room` bytes once it has started: a full disk.
+/// It gets an error as on one, since it inherits that the signal for it is ignored.
+pub(crate) fn without_room(stage: &Stage, room: u64) -> Child {
+    let mut child = Command::new("sh");
+    child
+        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .env(ROOM, room.to_string());
+    prepared(child, stage, Step::BlankDurable, u32::MAX)
 }
 
 /// A process that dies when it reaches `at` for the `after`th time.
 fn dying(stage: &Stage, at: Step, after: u32) -> Child {
+    let child = Command::new(std::env::current_exe().unwrap());
+    prepared(child, stage, at, after)
+}
+
+fn prepared(mut child: Command, stage: &Stage, at: Step, after: u32) -> Child {
     let options = stage.options();
-    Command::new(std::env::current_exe().unwrap())
+    child
         .args(["kill::child", "--exact"])
         .env(STEP, format!("{at:?}"))
         .env(TIMES, after.to_string())
@@ -189,6 +213,29 @@ fn d1_killed_at_every_step_of_a_scrub() {
         assert_eq!(stage.region(0).name, "blank");
         running.stop().unwrap();
     }
+}
+
+#[test]
+fn cyb_08_what_is_reopened_is_what_was_committed_not_what_is_there() {
+    let (stage, running, mut client) = Stage::ready();
+    client.load(0, &stage.images[0], tag(1)).done();
+    running.stop().unwrap();
+    // The journal of a moment ago says adder; behind its back the region becomes a counter,
+    // with a COMMIT of its own and no access yet.
+    let journal = stage.card_dir().join("journal");
+    let before = std::fs::read(&journal).unwrap();
+    let mut child = dying(&stage, Step::CommitDurable, 1);
+    load_until_death(&mut stage.connect(), &stage);
+    child.wait().unwrap();
+    std::fs::write(&journal, before).unwrap();
+
+    let _running = stage.start();
+    let mut client = stage.connect();
+    assert_eq!(client.report(0).digest, stage.images[0].digest());
+    let end = client.reopen(0, tag(1), stage.images[0].digest());
+    end.is(daemon::ipc::Outcome::Identity);
+    client.until(0, Content::Blank);
+    assert_eq!(stage.stats(0).handovers, 1, "the first load's");
 }
 
 #[test]

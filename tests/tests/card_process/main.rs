@@ -6,6 +6,7 @@
 //! test runner calls it.
 
 mod client;
+mod disk;
 mod faults;
 mod hostile;
 mod invariants;

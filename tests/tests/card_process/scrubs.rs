@@ -120,6 +120,20 @@ fn a_blank_image_that_is_not_the_pinned_one_is_never_loaded() {
 }
 
 #[test]
+fn inv5_a_fence_that_is_required_and_cannot_be_checked_refuses_every_load() {
+    let stage = Stage::new();
+    let shell = std::fs::read_to_string(stage.path("shell.toml")).unwrap();
+    let fenced = shell.replacen("port = 0", "port = 0\nfence = \"required\"", 1);
+    std::fs::write(stage.path("shell.toml"), fenced).unwrap();
+    let (stage, _running, mut client) = stage.into_ready();
+    let end = client
+        .load(0, &stage.images[0], tag(1))
+        .is(Outcome::Refused);
+    assert!(end.text.contains("fence"), "{}", end.text);
+    client.load(1, &stage.images[0], tag(1)).done();
+}
+
+#[test]
 fn opae_07_a_shell_file_of_another_card_programs_nothing() {
     let mut stage = Stage::new();
     stage.insert_card(uuid::Uuid::from_u128(INTERFACE.as_u128() ^ 1));
