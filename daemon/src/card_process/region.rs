@@ -251,8 +251,9 @@ mod tests {
             for owner in [None, Some(MINE), Some(THEIRS)] {
                 let may = region(content, owner).may_load(MINE);
                 let want = match (content, owner) {
-                    (Content::Blank, None | Some(MINE))
-                    | (Content::Active { .. }, Some(MINE)) => None,
+                    (Content::Blank, None | Some(MINE)) | (Content::Active { .. }, Some(MINE)) => {
+                        None
+                    }
                     (Content::Blank | Content::Active { .. }, _) => Some(Outcome::NotScrubbed),
                     _ => Some(Outcome::WrongState),
                 };

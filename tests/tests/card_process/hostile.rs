@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use daemon::ipc::socket::Socket;
-use daemon::ipc::{Content, FromCard, Outcome, Packet, RegionIndex, TargetPath, ToCard};
+use daemon::ipc::{Content, FromCard, JobId, Outcome, Packet, RegionIndex, TargetPath, ToCard};
 use simcard::RegionStats;
 
 use crate::client::{Client, new_job, tag};
@@ -117,15 +117,14 @@ fn inv5_h6_signed_words_for_other_bytes() {
 fn h6_words_out_of_order() {
     let mut target = Target::new();
     let adder = target.stage.images[0].clone();
-    for message in [
-        ToCard::Go { job: new_job() },
-        ToCard::Commit { job: new_job() },
-        ToCard::Abort { job: new_job() },
-    ] {
-        let (ToCard::Go { job } | ToCard::Commit { job } | ToCard::Abort { job }) = message else {
-            unreachable!()
-        };
-        target.client.say(&message);
+    let words: [fn(JobId) -> ToCard; 3] = [
+        |job| ToCard::Go { job },
+        |job| ToCard::Commit { job },
+        |job| ToCard::Abort { job },
+    ];
+    for word in words {
+        let job = new_job();
+        target.client.say(&word(job));
         target.client.end_of(job).is(Outcome::Violation);
     }
     // A consent to what only waits for its Go.
@@ -135,10 +134,8 @@ fn h6_words_out_of_order() {
     target.client.say(&ToCard::Commit { job });
     target.client.end_of(job).is(Outcome::Violation);
     // A second offer for the same region, and a number that was used.
-    let second = Client::offer_message(new_job(), 1, &adder, tag(1));
-    let ToCard::Offer { job: other, .. } = second else {
-        unreachable!()
-    };
+    let other = new_job();
+    let second = Client::offer_message(other, 1, &adder, tag(1));
     target.client.say_with(&second, Some(&adder.sealed()));
     target.client.end_of(other).is(Outcome::Busy);
     target.client.say_with(&offer, Some(&adder.sealed()));

@@ -5,14 +5,26 @@
 //! where it must die: `kill::child` is that child, and does nothing when the
 //! test runner calls it.
 
+// `cfg(test)` tells clippy that helpers in here may panic like tests.
+#[cfg(test)]
 mod client;
+#[cfg(test)]
 mod disk;
+#[cfg(test)]
 mod faults;
+#[cfg(test)]
 mod hostile;
+#[cfg(test)]
 mod invariants;
+#[cfg(test)]
 mod kill;
+#[cfg(test)]
 mod loads;
+#[cfg(test)]
 mod program;
+#[cfg(test)]
 mod restarts;
+#[cfg(test)]
 mod scrubs;
+#[cfg(test)]
 mod stage;

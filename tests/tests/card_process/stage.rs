@@ -219,7 +219,7 @@ impl Stage {
 
     /// Signs and writes the images as they are now, with the next version.
     pub(crate) fn publish(&mut self) {
-        self.version += 1;
+        self.version = self.version.saturating_add(1);
         self.publish_as(self.version, Duration::from_secs(3600), &[]);
     }
 
