@@ -127,6 +127,7 @@ fn shell(places: &Places, number: usize, card: &CardSetup) -> Result<String> {
     let name = format!("blank-card{number}.gbs");
     fs::write(places.root.join("etc/shells").join(&name), &file)?;
     let digest = policy::ids::Digest::of(&file);
+    let rate = rate(&card.rate)?;
     let mut text = format!("name = \"simulated card {number}\"\n");
     for (port, region) in REGIONS.iter().enumerate() {
         let function = places.cards().join(format!("card{number}-vf{port}.sock"));
@@ -135,11 +136,22 @@ fn shell(places: &Places, number: usize, card: &CardSetup) -> Result<String> {
             "\n[[region]]\nname = \"{region}\"\nport = {port}\ninterface_id = \"{interface}\"\n\
              region_type = \"example.com/simulated\"\n\
              user_functions = [\"vfio-user:{}\"]\n\
-             blank = {{ path = \"{name}\", sha256 = \"{digest}\" }}\n",
+             blank = {{ path = \"{name}\", sha256 = \"{digest}\" }}\n{rate}",
             function.display()
         )?;
     }
     Ok(text)
+}
+
+/// The line of a shell file for a simulator's rate. A quarter of it: the
+/// deadline of a load follows from this line, and the machine may be busy.
+fn rate(simulated: &str) -> Result<String> {
+    Ok(match simulated.parse()? {
+        simcard::Rate::Instant => String::new(),
+        simcard::Rate::BytesPerSecond(bytes) => {
+            format!("rate = \"{} kB/s\"\n", bytes.div_ceil(4000))
+        }
+    })
 }
 
 fn grants(setup: &Setup) -> Result<String> {
