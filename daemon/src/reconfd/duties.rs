@@ -39,18 +39,14 @@ pub fn duty(report: &RegionReport, holders: &[OwnerTag], memory: Memory, tries: 
     }
     let owner_is_holder = report.tag.is_some_and(|tag| holders.contains(&tag));
     match (report.content, report.tag) {
-        (Content::Unknown, _)
-            if holders.is_empty() && memory == Memory::Lost && report.guest_access =>
-        {
-            Duty::Hold(
-                "its content is unknown, a guest reaches it and the registrations were lost".into(),
-            )
+        (Content::Unknown, _) if !report.guest_access => {
+            Duty::Scrub("its content is unknown and no guest reaches it")
         }
-        (Content::Unknown, _) if holders.is_empty() => {
+        (Content::Unknown, _) if holders.is_empty() && memory != Memory::Lost => {
             Duty::Scrub("its content is unknown and no VM holds it")
         }
         (Content::Unknown, _) => {
-            Duty::Hold("its content is unknown (no journal) and a VM holds it".into())
+            Duty::Hold("its content is unknown (no journal) and a guest reaches it".into())
         }
         (Content::Active, Some(tag)) if owner_is_holder && !report.guest_access => {
             Duty::Reopen(tag, report.digest)

@@ -4,6 +4,7 @@
 //! reads the card's socket.
 
 use protocol::message::EventKind;
+use protocol::status::Status;
 use tracing::{info, warn};
 use uuid::Uuid;
 
@@ -11,9 +12,12 @@ use super::audit::Record;
 use super::cards::CardEvents;
 use super::duties::Memory;
 use super::host::{Host, State};
+use super::identity::owner_tag;
 use super::orphans;
 use super::plan::RegionKey;
+use super::regions::LoadedImage;
 use super::registry::Registration;
+use crate::hex;
 use crate::ipc::{Content, RegionReport};
 
 impl CardEvents for Host {
@@ -54,6 +58,13 @@ impl CardEvents for Host {
             self.save_registrations_later();
         }
         orphans::settle(self, key);
+        recall(&mut self.state(), key);
+        if remembered {
+            // What was held for want of memory need not be any more.
+            for (other, _card, _region) in self.plan.regions() {
+                self.attend(other);
+            }
+        }
         self.attend(key);
     }
 
@@ -73,6 +84,39 @@ impl Host {
             reason: Some("shut, its content not trusted; its card's process scrubs it".to_owned()),
             ..Record::default()
         });
+    }
+}
+
+/// After a restart the image's name is in its owner's last job that led to these very bytes.
+fn recall(state: &mut State, key: RegionKey) {
+    let Some(region) = state.regions.get(key).filter(|there| there.image.is_none()) else {
+        return;
+    };
+    let Some(report) = &region.report else { return };
+    let (Content::Active, Some(tag)) = (report.content, report.tag) else {
+        return;
+    };
+    let bitstream = report.digest;
+    let digest = hex::encode(&bitstream);
+    let mut jobs = state.jobs.all();
+    jobs.reverse();
+    let loaded = jobs.into_iter().map(|job| &job.record).find(|job| {
+        job.bitstream.as_ref() == Some(&digest)
+            && owner_tag(job.vm, &job.generation) == tag
+            && job
+                .result
+                .as_ref()
+                .is_some_and(|end| end.status == Status::Ok.code())
+    });
+    let image = loaded.and_then(|job| {
+        Some(LoadedImage {
+            name: job.image.clone()?,
+            image_digest: hex::decode(job.image_digest.as_ref()?)?,
+            bitstream,
+        })
+    });
+    if let Some(region) = state.regions.get_mut(key) {
+        region.image = image;
     }
 }
 
