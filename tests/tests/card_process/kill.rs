@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use daemon::card_process::{Options, Process, Step, Steps};
-use daemon::ipc::{Content, ToCard};
+use daemon::ipc::{Content, FromCard, Packet, ToCard};
 
-use crate::client::{Client, tag};
-use crate::stage::{Stage, guest_reaches};
+use crate::client::{Client, new_job, tag};
+use crate::stage::{Stage, guest_reaches, take_card};
 
 const STEP: &str = "RECONF_TEST_DIE_AT";
 const TIMES: &str = "RECONF_TEST_DIE_AFTER";
@@ -49,8 +49,11 @@ fn child() {
         state_dir: None,
         peer: None,
     };
-    let after = AtomicU32::new(after);
-    let process = Process::start(&options, Box::new(Die { at, after })).unwrap();
+    let die = || {
+        let after = AtomicU32::new(after);
+        Box::new(Die { at, after })
+    };
+    let process = take_card(|| Process::start(&options, die())).unwrap();
     if let Ok(room) = std::env::var(ROOM) {
         let limit = rustix::process::Rlimit {
             current: Some(room.parse().unwrap()),
@@ -95,12 +98,17 @@ fn prepared(mut child: Command, stage: &Stage, at: Step, after: u32) -> Child {
 
 /// Loads as an honest `reconfd` until the process is dead.
 fn load_until_death(client: &mut Client, stage: &Stage) {
-    let job = client.begin(0, &stage.images[1], tag(1));
+    let (job, image) = (new_job(), &stage.images[1]);
+    let offer = Client::offer_message(job, 0, image, tag(1));
+    client.say_with(&offer, Some(&image.sealed()));
+    // From here on it may be dead at any word.
+    let say = |client: &Client, message: &ToCard| {
+        drop(client.say_bytes(&Packet::from(message).to_bytes(), None));
+    };
+    say(client, &ToCard::Go { job });
     while let Some(message) = client.hear() {
-        if matches!(message, daemon::ipc::FromCard::Written { .. }) {
-            // It may be dead already.
-            let commit = daemon::ipc::Packet::from(&ToCard::Commit { job }).to_bytes();
-            drop(client.say_bytes(&commit, None));
+        if matches!(message, FromCard::Written { .. }) {
+            say(client, &ToCard::Commit { job });
         }
     }
 }
@@ -198,7 +206,7 @@ fn d1_killed_at_every_step_of_a_scrub() {
         let mut child = dying(&stage, at, 1);
         let mut client = stage.connect();
         client.say(&ToCard::Scrub {
-            job: crate::client::new_job(),
+            job: new_job(),
             region: daemon::ipc::RegionIndex(0),
             keep: None,
         });

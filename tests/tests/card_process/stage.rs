@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bitstream::gbs::{Clocks, Draft};
 use card::SealedMemfd;
-use daemon::card_process::{CardGone, Controls, Options, Process, StartError, Unwatched};
+use daemon::card_process::{
+    CardGone, Controls, LockError, Options, Process, StartError, Unwatched,
+};
 use daemon::layout::card_name;
 use policy::ids::Digest;
 use policy::publish::{self, SigningKey};
@@ -106,6 +108,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    fn new(process: Process) -> Self {
+        Self {
+            controls: process.controls(),
+            thread: Some(std::thread::spawn(move || process.run())),
+        }
+    }
+
     /// Ends it as SIGTERM does, and waits.
     pub(crate) fn stop(mut self) -> Result<(), CardGone> {
         self.controls.stop();
@@ -265,15 +274,13 @@ impl Stage {
 
     /// Starts the process in a thread.
     pub(crate) fn start(&self) -> Running {
-        self.try_start().unwrap()
+        let process = take_card(|| Process::start(&self.options(), Box::new(Unwatched)));
+        Running::new(process.unwrap())
     }
 
+    /// The same, where it may fail.
     pub(crate) fn try_start(&self) -> Result<Running, StartError> {
-        let process = Process::start(&self.options(), Box::new(Unwatched))?;
-        Ok(Running {
-            controls: process.controls(),
-            thread: Some(std::thread::spawn(move || process.run())),
-        })
+        Process::start(&self.options(), Box::new(Unwatched)).map(Running::new)
     }
 
     /// A `reconfd` that said hello.
@@ -320,6 +327,22 @@ impl Stage {
     pub(crate) fn clear_faults(&self) {
         self.card.as_ref().unwrap().card().clear_faults();
     }
+}
+
+/// Starts a process, and tries again for a moment where the lock is held: another test that starts
+/// a child has, from its fork to its exec, a copy of a lock that was just let go.
+pub(crate) fn take_card(
+    start: impl Fn() -> Result<Process, StartError>,
+) -> Result<Process, StartError> {
+    for _again in 0..500 {
+        match start() {
+            Err(StartError::Lock(LockError::Held(_))) => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            started => return started,
+        }
+    }
+    start()
 }
 
 /// Whether a guest reaches a function that runs.
