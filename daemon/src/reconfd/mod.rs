@@ -45,6 +45,7 @@ pub mod repeats;
 mod reports;
 mod revive;
 pub mod seal;
+mod sealing;
 pub mod session;
 mod start;
 pub mod troubles;

@@ -36,6 +36,7 @@ use super::records::{Denied, audit_record, job_record};
 use super::regions::{LoadedImage, Reserved};
 use super::registry::SlotPlan;
 use super::seal::{BytesError, Sealed, VerifiedBytes};
+use super::sealing::Loading;
 use crate::ipc::OwnerTag;
 
 /// Who asks: what the channel is bound to, never what a message says.
@@ -90,6 +91,36 @@ pub(super) enum Work {
     Clear,
 }
 
+/// What is to be done, begun: bytes are on their way while the job is made durable.
+#[derive(Debug)]
+enum Task {
+    /// Write an image.
+    Load(Box<Loading>),
+    /// It is active already.
+    Unchanged,
+    /// Blank the region.
+    Clear,
+}
+
+impl Task {
+    fn begin(host: &Host, region: RegionKey, work: Work) -> Self {
+        match work {
+            Work::Load(question, granted) => {
+                Self::Load(Box::new(Loading::begin(host, region, question, granted)))
+            }
+            Work::Unchanged(_granted) => Self::Unchanged,
+            Work::Clear => Self::Clear,
+        }
+    }
+
+    /// Waits until nothing of it is under way.
+    async fn abandon(self) {
+        if let Self::Load(loading) = self {
+            loading.abandon().await;
+        }
+    }
+}
+
 /// Allowed under a pinned snapshot of the policy, and the region is reserved.
 #[derive(Debug)]
 pub struct Authorized {
@@ -102,7 +133,7 @@ pub struct Authorized {
 #[derive(Debug)]
 pub struct Accepted {
     errand: Errand,
-    work: Work,
+    task: Task,
     reservation: Reservation,
     cancelled: oneshot::Receiver<()>,
 }
@@ -251,9 +282,11 @@ impl Authorized {
             costs: SyncCost::default(),
             open: true,
         };
-        let (result, costs) = write_down(&errand.host, &record, gone, intent, &work).await;
+        let task = Task::begin(&errand.host, errand.slot.region, work);
+        let (result, costs) = write_down(&errand.host, &record, gone, intent, &task).await;
         errand.costs = costs;
         if let Err(why) = result {
+            task.abandon().await;
             errand.withdraw().await;
             return Err(Failure::new(
                 Status::Unavailable,
@@ -264,7 +297,7 @@ impl Authorized {
         }
         Ok(Accepted {
             errand,
-            work,
+            task,
             reservation,
             cancelled,
         })
@@ -277,9 +310,9 @@ async fn write_down(
     record: &JobRecord,
     gone: Vec<JobRecord>,
     intent: Record,
-    work: &Work,
+    task: &Task,
 ) -> (Result<(), String>, SyncCost) {
-    let needed = !matches!(work, Work::Clear);
+    let needed = !matches!(task, Task::Clear);
     let (host, record) = (Arc::clone(host), record.clone());
     let written = tokio::task::spawn_blocking(move || {
         let mut costs = SyncCost::default();
@@ -323,35 +356,33 @@ impl Accepted {
     async fn carry_out(self) {
         let Self {
             mut errand,
-            work,
+            task,
             reservation,
             cancelled,
         } = self;
-        let ended = match work {
-            Work::Unchanged(_granted) => Ok((
+        let ended = match task {
+            Task::Unchanged => Ok((
                 success(errand.active_function(), true),
                 "active already".to_owned(),
             )),
-            Work::Clear => program::clear(&errand, cancelled)
+            Task::Clear => program::clear(&errand, cancelled)
                 .await
                 .map(|()| (success(None, false), "blank".to_owned())),
-            Work::Load(question, granted) => {
-                match verify(&errand, question, granted, cancelled).await {
-                    Err(failure) => Err(failure),
-                    Ok(verified) => {
-                        let image = LoadedImage {
-                            name: verified.granted.image.clone(),
-                            image_digest: verified.granted.image_digest,
-                            bitstream: verified.granted.facts.digest,
-                        };
-                        program::program(&errand, verified).await.map(|programmed| {
-                            errand.remember(image);
-                            let function = FunctionId(*programmed.function.as_bytes());
-                            (success(Some(function), false), programmed.story)
-                        })
-                    }
+            Task::Load(loading) => match verify(&errand, *loading, cancelled).await {
+                Err(failure) => Err(failure),
+                Ok(verified) => {
+                    let image = LoadedImage {
+                        name: verified.granted.image.clone(),
+                        image_digest: verified.granted.image_digest,
+                        bitstream: verified.granted.facts.digest,
+                    };
+                    program::program(&errand, verified).await.map(|programmed| {
+                        errand.remember(image);
+                        let function = FunctionId(*programmed.function.as_bytes());
+                        (success(Some(function), false), programmed.story)
+                    })
                 }
-            }
+            },
         };
         errand.audit(&ended).await;
         let (result, story) = match ended {
@@ -370,17 +401,21 @@ impl Accepted {
     }
 }
 
-/// Seals the bytes, starts to verify them, and waits for the card's turn. Until the turn
+/// Awaits the sealed bytes, starts to verify them, and waits for the card's turn. Until the turn
 /// comes the job can be cancelled.
 async fn verify(
     errand: &Errand,
-    question: Question,
-    granted: Box<Granted>,
+    loading: Loading,
     cancelled: oneshot::Receiver<()>,
 ) -> Result<Verified, Failure> {
     errand.stage(Stage::Verifying);
+    let Loading {
+        question,
+        granted,
+        coming,
+    } = loading;
     let waiting = async {
-        let sealed = sealed(errand, &granted).await?;
+        let sealed = coming.sealed().await?;
         let proof = tokio::task::spawn_blocking({
             let sealed = sealed.clone();
             move || sealed.verify()
@@ -425,24 +460,6 @@ pub(super) fn cancelled_by_owner() -> Failure {
         "cancelled",
         "cancelled by its owner, or because reconfd stops",
     )
-}
-
-async fn sealed(errand: &Errand, granted: &Granted) -> Result<Sealed, Failure> {
-    if let Some(sealed) =
-        errand
-            .host
-            .sealed
-            .get(&granted.facts, errand.slot.region, granted.revision)
-    {
-        return Ok(sealed);
-    }
-    let targets = errand.host.layout.targets();
-    let (path, facts) = (granted.path.clone(), granted.facts.clone());
-    let read = tokio::task::spawn_blocking(move || Sealed::from_file(&targets, &path, facts)).await;
-    read.map_err(|error| {
-        Failure::new(Status::Failed, Detail::None, "seal-task", error.to_string())
-    })?
-    .map_err(Failure::from)
 }
 
 /// Resolves when the owner cancels; never, if nobody can any more.
