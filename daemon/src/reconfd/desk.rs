@@ -115,23 +115,7 @@ impl Desk {
                 size: image.size,
             }));
         }
-        let skip = usize::try_from(request.cursor).unwrap_or(usize::MAX);
-        let mut bytes = 0usize;
-        let total = all.len();
-        let entries: Vec<ImageEntry> = all
-            .into_iter()
-            .skip(skip)
-            .take_while(|entry| {
-                bytes = bytes
-                    .saturating_add(ENTRY_BYTES)
-                    .saturating_add(entry.name.len());
-                bytes <= PAGE_BYTES
-            })
-            .collect();
-        let reached = skip.saturating_add(entries.len());
-        let next = (reached < total && !entries.is_empty())
-            .then(|| u32::try_from(reached).ok())
-            .flatten();
+        let (entries, next) = page(all, request.cursor);
         Ok(ListReply { entries, next })
     }
 
@@ -464,6 +448,28 @@ impl Serve for Desk {
             ..Record::default()
         });
     }
+}
+
+/// The entries from `cursor` on that fit a frame, and where the next page begins.
+pub(super) fn page(all: Vec<ImageEntry>, cursor: u32) -> (Vec<ImageEntry>, Option<u32>) {
+    let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
+    let total = all.len();
+    let mut bytes = 0usize;
+    let entries: Vec<ImageEntry> = all
+        .into_iter()
+        .skip(skip)
+        .take_while(|entry| {
+            bytes = bytes
+                .saturating_add(ENTRY_BYTES)
+                .saturating_add(entry.name.len());
+            bytes <= PAGE_BYTES
+        })
+        .collect();
+    let reached = skip.saturating_add(entries.len());
+    let next = (reached < total && !entries.is_empty())
+        .then(|| u32::try_from(reached).ok())
+        .flatten();
+    (entries, next)
 }
 
 fn slot_bytes(slot: Option<Slot>) -> Vec<u8> {

@@ -20,7 +20,7 @@ use crate::hex;
 /// The store failed; the job was not made durable.
 #[derive(Debug, Error)]
 #[error("the job store: {0}")]
-pub struct StoreError(String);
+pub struct StoreError(pub(super) String);
 
 /// Keeps job records over a restart.
 pub trait JobStore: Send + Sync {

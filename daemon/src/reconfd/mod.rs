@@ -52,3 +52,6 @@ pub mod troubles;
 pub mod turns;
 mod views;
 mod watchdog;
+
+#[cfg(test)]
+mod tests;

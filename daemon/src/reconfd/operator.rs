@@ -19,7 +19,7 @@ use super::host::{Ended, Host};
 use super::identity::{Generation, ProcessId};
 use super::judge::Question;
 use super::regions::NotNow;
-use super::registry::{Registration, Registry};
+use super::registry::{Registration, Registry, check_named_path};
 use super::views;
 use crate::admin::{AdminBody, AdminReply, AdminRequest, ChannelSpec, VmAttach, VmView};
 use crate::files::{Readers, write_atomic};
@@ -204,6 +204,7 @@ impl Operator {
                 })
             })
             .transpose()?;
+        check_named_path(&attach.channel).map_err(|error| no(error.to_string(), error.remedy()))?;
         policy::ids::TenantName::parse(&attach.tenant)
             .map_err(|error| no(error.to_string(), "name the tenant as grants.toml does"))?;
         Ok(Registration {

@@ -20,7 +20,7 @@ use super::identity::BootId;
 use super::jobs::JobBook;
 use super::jobstore::{JobStore as _, SledStore, StoreError};
 use super::judge::{FilesError, Judge};
-use super::listening::{ListenError, Listening};
+use super::listening::ListenError;
 use super::operator::Operator;
 use super::process_lock::ProcessLock;
 use super::revive::revive;
@@ -76,7 +76,13 @@ pub(super) enum StartError {
 /// [`StartError`].
 pub(super) async fn run(options: Options, ready: impl FnOnce()) -> Result<(), StartError> {
     policy::trust::self_test().map_err(|error| StartError::SelfTest(error.to_string()))?;
-    let (host, admin, allowed, _lock) = build(&options)?;
+    let Prepared {
+        parts,
+        allowed,
+        lock: _until_the_end,
+    } = prepare(&options)?;
+    let host = Host::new(parts);
+    let admin = admin_server::bind(&host.layout.admin_socket())?;
     // Before any card tells of its regions: to a host that knows of no VM yet, every owner is over.
     revive(&host);
     // None of these ends; where one does it panicked, and a half of a daemon is worse than none.
@@ -121,13 +127,21 @@ async fn reload(operator: &Arc<Operator>) {
     }
 }
 
-type Built = (Arc<Host>, Listening, Allowed, ProcessLock);
+/// What a host is made of, read and opened.
+pub(super) struct Prepared {
+    /// The host's parts.
+    pub parts: Parts,
+    /// Who may speak at the admin socket.
+    pub allowed: Allowed,
+    /// Nobody else has this state.
+    pub lock: ProcessLock,
+}
 
-/// Everything but the tasks.
+/// Reads the operator's files and opens the state: everything but sockets and tasks.
 ///
 /// # Errors
 /// [`StartError`].
-pub(super) fn build(options: &Options) -> Result<Built, StartError> {
+pub(super) fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let state = |what: &Path| {
         let what = what.display().to_string();
         move |error| StartError::State { what, error }
@@ -156,13 +170,12 @@ pub(super) fn build(options: &Options) -> Result<Built, StartError> {
         .map(|(number, card)| CardLink::new(number, layout.card_socket(&card.name), queue))
         .collect();
     let stopped = stopped_reason(&layout);
-    let admin = admin_server::bind(&layout.admin_socket())?;
     let allowed = Allowed {
         uids: files.registrars.uids.iter().copied().collect(),
         gids: files.registrars.gids.iter().copied().collect(),
     };
     let jobs = JobBook::new(per_vm, opened.store.load());
-    let host = Host::new(Parts {
+    let parts = Parts {
         plan,
         limits: Limits {
             load_base: limits.load_base,
@@ -180,8 +193,12 @@ pub(super) fn build(options: &Options) -> Result<Built, StartError> {
         memory: Memory::Whole,
         stopped,
         layout,
-    });
-    Ok((host, admin, allowed, lock))
+    };
+    Ok(Prepared {
+        parts,
+        allowed,
+        lock,
+    })
 }
 
 fn read_host(path: &Path) -> Result<policy::files::Host, FilesError> {
