@@ -8,7 +8,8 @@
 //! - a guest that opens or closes the port is not visible on the host's socket;
 //! - what the host writes while no guest has the port open stays unread, and
 //!   goes to the next opener; if the host closes first, it vanishes;
-//! - what was taken from the host and not yet handed to a guest that closes is lost;
+//! - what a guest that closes had been handed and did not read is lost; what
+//!   follows goes to the next opener, from the middle of a message if need be;
 //! - a second opener is turned away at once (EBUSY);
 //! - a host that does not read lets the guest write some hundred kilobytes, then
 //!   blocks it; the bytes arrive later, also after the guest closed;
@@ -28,6 +29,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// What a guest can write before it blocks, while the host does not read.
 const TO_HOST_MAX: usize = 640 * 1024;
+
+/// How long a second opener is kept before it is turned away. A port that was
+/// closed may be held a moment longer by a process that is just being forked.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// One buffer of the port's queue.
 const CHUNK: usize = 4096;
@@ -53,6 +58,8 @@ pub struct Chardev {
     host: Option<UnixStream>,
     openers: UnixListener,
     guest: Option<UnixStream>,
+    /// A second opener, and when it is turned away.
+    second: Option<(UnixStream, Instant)>,
     to_host: Vec<u8>,
     to_guest: Vec<u8>,
     record: Option<File>,
@@ -82,6 +89,7 @@ impl Chardev {
             host: None,
             openers: listen(guest)?,
             guest: None,
+            second: None,
             to_host: Vec::new(),
             to_guest: Vec::new(),
             record: record.map(File::create).transpose()?,
@@ -125,8 +133,11 @@ impl Chardev {
             flags.set(PollFlags::OUT, !self.to_guest.is_empty());
             fds.push(PollFd::new(guest, flags));
         }
-        let timeout = (self.host.is_none() && self.host_listener.is_none()).then(|| {
-            let left = self.next_attempt.saturating_duration_since(Instant::now());
+        let reconnect = self.host.is_none() && self.host_listener.is_none();
+        let reconnect = reconnect.then_some(self.next_attempt);
+        let grace = self.second.as_ref().map(|(_, until)| *until);
+        let timeout = reconnect.into_iter().chain(grace).min().map(|next| {
+            let left = next.saturating_duration_since(Instant::now());
             Timespec {
                 tv_sec: 0,
                 tv_nsec: i64::from(left.subsec_nanos()),
@@ -148,9 +159,7 @@ impl Chardev {
         let found = if let Some(listener) = &self.host_listener {
             listener.accept().map(|(stream, _)| stream)
         } else if Instant::now() >= self.next_attempt {
-            self.next_attempt = Instant::now()
-                .checked_add(RECONNECT)
-                .unwrap_or(self.next_attempt);
+            self.next_attempt = soon(RECONNECT);
             UnixStream::connect(&self.host_path)
         } else {
             return;
@@ -161,20 +170,26 @@ impl Chardev {
     fn lose_host(&mut self) {
         self.host = None;
         self.to_host.clear();
-        self.next_attempt = Instant::now()
-            .checked_add(RECONNECT)
-            .unwrap_or(self.next_attempt);
+        self.next_attempt = soon(RECONNECT);
     }
 
     fn attach_guest(&mut self) {
         while let Ok((stream, _)) = self.openers.accept() {
-            // The opener before may just have closed: its last bytes still count.
-            if self.guest.as_ref().is_some_and(hung_up) {
-                self.drain_closed_guest();
+            if self.second.is_none() {
+                self.second = Some((stream, soon(GRACE)));
             }
-            if self.guest.is_none() {
-                self.guest = nonblocking(stream).ok();
-            }
+        }
+        let Some((stream, until)) = self.second.take() else {
+            return;
+        };
+        // The opener before may just have closed: its last bytes still count.
+        if self.guest.as_ref().is_some_and(hung_up) {
+            self.drain_closed_guest();
+        }
+        if self.guest.is_none() {
+            self.guest = nonblocking(stream).ok();
+        } else if Instant::now() < until {
+            self.second = Some((stream, until));
         }
     }
 
@@ -190,7 +205,6 @@ impl Chardev {
                 self.to_host.append(&mut rest);
             }
         }
-        self.to_guest.clear();
     }
 
     fn read_guest(&mut self) {
@@ -198,23 +212,24 @@ impl Chardev {
         while self.host.is_some() && self.to_host.len() < TO_HOST_MAX {
             let Some(guest) = &mut self.guest else { return };
             match guest.read(&mut chunk) {
-                Ok(0) => return self.close_guest(),
+                Ok(0) => {
+                    self.guest = None;
+                    return;
+                }
                 Ok(n) => self
                     .to_host
                     .extend_from_slice(chunk.get(..n).unwrap_or_default()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => return self.close_guest(),
+                Err(_) => {
+                    self.guest = None;
+                    return;
+                }
             }
         }
         // Also where its bytes are not wanted now: a hang-up must not be polled for ever.
         if self.guest.as_ref().is_some_and(hung_up) {
             self.drain_closed_guest();
         }
-    }
-
-    fn close_guest(&mut self) {
-        self.guest = None;
-        self.to_guest.clear();
     }
 
     fn write_host(&mut self) {
@@ -229,7 +244,7 @@ impl Chardev {
             return Ok(());
         };
         if pump(&mut self.to_guest, guest) == Peer::Gone {
-            self.close_guest();
+            self.guest = None;
             return Ok(());
         }
         let Some(host) = &mut self.host else {
@@ -248,7 +263,7 @@ impl Chardev {
                 }
                 self.to_guest.extend_from_slice(bytes);
                 if pump(&mut self.to_guest, guest) == Peer::Gone {
-                    self.close_guest();
+                    self.guest = None;
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -270,6 +285,12 @@ fn pump(bytes: &mut Vec<u8>, peer: &mut UnixStream) -> Peer {
         }
     }
     Peer::Stays
+}
+
+/// A moment that is that far away.
+fn soon(time: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or(now)
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {

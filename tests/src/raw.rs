@@ -14,7 +14,7 @@ use protocol::{
     GuestHandshake, GuestStep, Kind, Nonce, Reply, Request, Scanned, Scanner, Session, encode,
 };
 
-use crate::process::{READY_WITHIN, wait_for};
+use crate::process::READY_WITHIN;
 
 /// A frame from the host, with its bytes as they came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,17 +43,12 @@ pub struct RawGuest {
 }
 
 impl RawGuest {
-    /// Opens the port of a VM, as its only opener.
+    /// Opens the port of a VM. While another guest has it open, it is closed again soon.
     ///
     /// # Errors
-    /// Another guest keeps it open.
+    /// Nobody serves the port.
     pub fn open(port: &Path) -> Result<Self> {
-        let stream = wait_for("the port to be free", READY_WITHIN, || {
-            let stream = UnixStream::connect(port).context("the port")?;
-            // A port that is in use closes at once.
-            let closed = is_closed(&stream)?;
-            Ok((!closed).then_some(stream))
-        })?;
+        let stream = UnixStream::connect(port).context("the port")?;
         stream.set_read_timeout(Some(READY_WITHIN))?;
         stream.set_write_timeout(Some(READY_WITHIN))?;
         Ok(Self {
@@ -197,19 +192,6 @@ impl RawGuest {
                 .extend_from_slice(chunk.get(..got).unwrap_or_default());
         }
     }
-}
-
-fn is_closed(stream: &UnixStream) -> Result<bool> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
-    let soon = Timespec {
-        tv_sec: 0,
-        tv_nsec: 30_000_000,
-    };
-    poll(&mut fds, Some(&soon))?;
-    Ok(fds
-        .iter()
-        .any(|fd| fd.revents().intersects(PollFlags::RDHUP | PollFlags::HUP)))
 }
 
 /// A load by name into the only slot.
