@@ -8,13 +8,16 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use policy::decide::CatalogueTrouble;
 use policy::time::UnixTime;
 use policy::trust::{Catalogue, Floor, LIST_MAX, Root, SMALL_MAX, verify};
 
 use crate::files::{Readers, read_bounded, read_trusted, write_atomic};
+
+/// After trouble the files are read again after this time, changed or not.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// Where the files of trust lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +72,8 @@ pub struct SignedList {
     seen: Option<[Stamp; 4]>,
     catalogue: Option<Arc<Catalogue>>,
     trouble: Option<CatalogueTrouble>,
+    /// The last reading.
+    tried: Option<Instant>,
 }
 
 impl SignedList {
@@ -80,6 +85,7 @@ impl SignedList {
             seen: None,
             catalogue: None,
             trouble: None,
+            tried: None,
         }
     }
 
@@ -107,16 +113,29 @@ impl SignedList {
     /// Reads and verifies again, changed or not.
     pub fn read_again(&mut self) -> Look {
         self.seen = None;
-        self.refresh()
+        match (self.refresh(), &self.trouble) {
+            // Whoever asks wants to hear of it, known or not.
+            (Look::Same, Some(trouble)) => Look::Trouble(trouble.clone()),
+            (look, _) => look,
+        }
     }
 
-    /// Reads and verifies if any of the files changed since.
+    /// Reads and verifies if any of the files changed since, and after trouble from time to time:
+    /// a full disk or a wrong clock passes without a change of any file.
     pub fn refresh(&mut self) -> Look {
         let stamps = self.stamps();
-        if self.seen == Some(stamps) {
+        let again = self.trouble.is_some() && self.tried.is_none_or(|at| at.elapsed() >= RETRY);
+        if self.seen == Some(stamps) && !again {
             return Look::Same;
         }
-        match self.read() {
+        self.tried = Some(Instant::now());
+        let result = self.read();
+        self.take(stamps, result)
+    }
+
+    /// Takes in what was read from the files that had these stamps before.
+    fn take(&mut self, before: [Stamp; 4], result: Result<Catalogue, CatalogueTrouble>) -> Look {
+        match result {
             Ok(catalogue) => {
                 tracing::info!(
                     version = catalogue.version(),
@@ -124,11 +143,18 @@ impl SignedList {
                 );
                 self.catalogue = Some(Arc::new(catalogue));
                 self.trouble = None;
-                // The floor may have been raised by this very reading.
-                self.seen = Some(self.stamps());
+                // The floor may have been raised by this very reading. The others count as they
+                // were before it: a list that came in the middle is another one.
+                let [root, _floor, list, signature] = before;
+                let floor = Stamp::of(&self.places.floor);
+                self.seen = Some([root, floor, list, signature]);
                 Look::New
             }
             Err(trouble) => {
+                self.seen = Some(before);
+                if self.trouble.as_ref() == Some(&trouble) {
+                    return Look::Same;
+                }
                 // Without a root or a record of versions nothing is believed, not even what was.
                 if matches!(trouble, CatalogueTrouble::NotEnrolled { .. }) {
                     self.catalogue = None;
@@ -136,7 +162,6 @@ impl SignedList {
                 let kept = self.catalogue.as_ref().map(|catalogue| catalogue.version());
                 tracing::error!(%trouble, ?kept, "the signed list cannot be used");
                 self.trouble = Some(trouble.clone());
-                self.seen = Some(stamps);
                 Look::Trouble(trouble)
             }
         }
@@ -205,4 +230,59 @@ pub fn now() -> UnixTime {
 
 fn bound(max: usize) -> u64 {
     u64::try_from(max).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconfd::tests::site::Site;
+
+    fn list(site: &Site) -> SignedList {
+        SignedList::new(Places {
+            root: site.path("state/trust/root.json"),
+            floor: site.path("state/reconfd/floor.json"),
+            list: site.path("repo/images.json"),
+            signature: site.path("repo/images.json.sig"),
+        })
+    }
+
+    fn version(list: &SignedList) -> u64 {
+        list.catalogue().unwrap().version()
+    }
+
+    #[test]
+    fn p14_a_list_that_comes_during_a_reading_is_not_missed() {
+        let site = Site::new();
+        let mut list = list(&site);
+        let before = list.stamps();
+        let first = list.read();
+        site.publish();
+        assert_eq!(list.take(before, first), Look::New);
+        assert_eq!(version(&list), 1);
+        assert_eq!(list.refresh(), Look::New, "the second one is seen");
+        assert_eq!(version(&list), 2);
+        assert_eq!(list.refresh(), Look::Same);
+    }
+
+    #[test]
+    fn p16_trouble_that_passes_by_itself_is_looked_at_again() {
+        let site = Site::new();
+        let mut list = list(&site);
+        assert_eq!(list.refresh(), Look::New);
+        site.publish();
+        // A disk that is full: the record of versions cannot be replaced, the list is not used.
+        let stamps = list.stamps();
+        let full = CatalogueTrouble::Unreadable {
+            why: "the record of versions seen cannot be stored: no space".to_owned(),
+        };
+        let trouble = list.take(stamps, Err(full));
+        assert!(matches!(trouble, Look::Trouble(_)));
+        list.tried = Some(Instant::now());
+        assert_eq!(list.refresh(), Look::Same, "not on every request");
+        assert_eq!(version(&list), 1, "the one of before stays in force");
+        // No file changed since; but time went by.
+        list.tried = None;
+        assert_eq!(list.refresh(), Look::New);
+        assert_eq!(version(&list), 2);
+    }
 }

@@ -13,7 +13,7 @@ use policy::decide::{
 };
 use policy::files::{FILE_MAX, Grants, Host as HostFile, Shell};
 use policy::ids::{CardAddress, ImageRef, TenantName, VmId};
-use policy::trust::Freshness;
+use policy::trust::{Catalogue, Freshness};
 use protocol::message::{Digest, FunctionId, ImageRef as AskedImage};
 use protocol::status::{Detail, Status};
 use thiserror::Error;
@@ -89,6 +89,8 @@ pub enum FilesError {
 /// See the module.
 pub struct Judge {
     host_file: PathBuf,
+    /// What was read at start: regions that change need a restart.
+    plan: HostPlan,
     /// Where each card of the plan is; the plan does not change while we run.
     cards: Vec<(CardAddress, Vec<u16>)>,
     list: Mutex<SignedList>,
@@ -109,23 +111,11 @@ impl Judge {
         });
         list.refresh();
         let policy = read_policy(host_file, list.catalogue())?;
-        let cards = policy
-            .host()
-            .cards
-            .iter()
-            .map(|card| {
-                let regions = policy
-                    .shell(&card.address)
-                    .map(|shell| shell.regions.iter().map(|region| region.port));
-                (
-                    card.address.clone(),
-                    regions.into_iter().flatten().collect(),
-                )
-            })
-            .collect();
+        let cards = places_of(&policy);
         let plan = plan_of(&policy);
         let judge = Self {
             host_file: host_file.to_owned(),
+            plan: plan.clone(),
             cards,
             list: Mutex::new(list),
             current: ArcSwap::from_pointee(policy),
@@ -133,35 +123,52 @@ impl Judge {
         Ok((judge, plan))
     }
 
-    /// The policy in force, after a look whether the signed list changed.
+    /// The policy in force, after a look whether the signed list changed. A new list meets the
+    /// operator's files as they are in force: what is half edited on the disk waits for a reload,
+    /// and keeps no revocation out.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if list.refresh() != Look::Same {
-            match read_policy(&self.host_file, list.catalogue()) {
-                Ok(policy) => self.current.store(Arc::new(policy)),
-                Err(error) => {
-                    tracing::error!(%error, "the new list waits: the operator's files are wrong");
-                }
-            }
+            self.renew(list.catalogue());
         }
         drop(list);
         self.current.load_full()
     }
 
-    /// Reads the operator's files and the list again. Where a file is wrong everything stays as it was.
+    /// Puts another list beside the files in force.
+    fn renew(&self, catalogue: Result<Arc<Catalogue>, CatalogueTrouble>) {
+        let before = self.current.load_full();
+        let host = before.host().clone();
+        let shells = host.cards.iter().map(|card| before.shell(&card.address));
+        let inputs = PolicyInputs {
+            shells: shells.flatten().cloned().collect(),
+            grants: before.grants().clone(),
+            host,
+            catalogue,
+            loads: before.loads(),
+        };
+        match Policy::new(inputs) {
+            Ok(policy) => self.current.store(Arc::new(policy)),
+            Err(error) => tracing::error!(%error, "files that were good are not any more"),
+        }
+    }
+
+    /// Reads the operator's files and the list again. Where a file is wrong the files stay as they
+    /// were; a new list counts all the same.
     ///
     /// # Errors
-    /// [`FilesError`]; or the cards of host.toml changed, which needs a restart.
+    /// [`FilesError`]; or cards or regions changed, which needs a restart.
     pub fn reload(&self) -> Result<String, String> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let looked = list.read_again();
+        self.renew(list.catalogue());
         let policy =
             read_policy(&self.host_file, list.catalogue()).map_err(|error| error.to_string())?;
-        let addresses = policy.host().cards.iter().map(|card| &card.address);
-        if !addresses.eq(self.cards.iter().map(|(address, _ports)| address)) {
+        if !plan_of(&policy).has_shape_of(&self.plan) || places_of(&policy) != self.cards {
             return Err(
-                "the cards of host.toml changed: restart reconfd for that; nothing was changed"
+                "the cards of host.toml, or the regions or user functions of a shell file changed: \
+                 restart reconfd and reconf-card for that; nothing was changed"
                     .to_owned(),
             );
         }
@@ -340,7 +347,7 @@ impl Judge {
 
 fn read_policy(
     host_file: &Path,
-    catalogue: Result<Arc<policy::trust::Catalogue>, CatalogueTrouble>,
+    catalogue: Result<Arc<Catalogue>, CatalogueTrouble>,
 ) -> Result<Policy, FilesError> {
     let host = HostFile::parse(host_file, &read_trusted(host_file, bound())?)?;
     let mut shells = Vec::new();
@@ -366,6 +373,16 @@ fn read_policy(
         catalogue,
         loads: Loads::Decided,
     })?)
+}
+
+/// Each card, and the port of each of its regions.
+fn places_of(policy: &Policy) -> Vec<(CardAddress, Vec<u16>)> {
+    let cards = policy.host().cards.iter().map(|card| {
+        let shell = policy.shell(&card.address);
+        let ports = shell.map(|shell| shell.regions.iter().map(|region| region.port));
+        (card.address.clone(), ports.into_iter().flatten().collect())
+    });
+    cards.collect()
 }
 
 fn plan_of(policy: &Policy) -> HostPlan {

@@ -54,4 +54,4 @@ mod views;
 mod watchdog;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

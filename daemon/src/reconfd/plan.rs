@@ -66,6 +66,20 @@ impl HostPlan {
         Self { cards, by_function }
     }
 
+    /// Whether both have the same cards, regions and user functions, in the same order.
+    #[must_use]
+    pub fn has_shape_of(&self, other: &Self) -> bool {
+        let shape = |plan: &Self| -> Vec<_> {
+            plan.regions()
+                .map(|(key, card, region)| {
+                    let functions = region.functions.clone();
+                    (key, card.address.clone(), region.name.clone(), functions)
+                })
+                .collect()
+        };
+        shape(self) == shape(other)
+    }
+
     /// Every card, in order.
     #[must_use]
     pub fn cards(&self) -> &[CardPlan] {

@@ -15,8 +15,13 @@ use super::host::Host;
 use super::registrations::{self, Stored};
 use super::registry::Registration;
 
+/// Proof that the VMs of before are known. To a host that knows of no VM yet every owner is over:
+/// it must not hear of a region.
+#[derive(Debug)]
+pub(super) struct Revived(());
+
 /// Brings the registrations of before to life, or ends them.
-pub(super) fn revive(host: &Arc<Host>) {
+pub(super) fn revive(host: &Arc<Host>) -> Revived {
     let (alive, over, memory) = match registrations::load(&host.layout.registrations(), &host.boot)
     {
         Stored::Good { alive, over, lost } => {
@@ -58,6 +63,7 @@ pub(super) fn revive(host: &Arc<Host>) {
         warn!(%error, "the registrations cannot be written");
     }
     forget_jobs(host);
+    Revived(())
 }
 
 fn bring_back(host: &Arc<Host>, registration: Registration) {

@@ -23,7 +23,7 @@ use super::judge::{FilesError, Judge};
 use super::listening::ListenError;
 use super::operator::Operator;
 use super::process_lock::ProcessLock;
-use super::revive::revive;
+use super::revive::{Revived, revive};
 use super::seal::SealedCache;
 use crate::files::{create_directories, read_bounded};
 use crate::layout::Layout;
@@ -83,15 +83,12 @@ pub(super) async fn run(options: Options, ready: impl FnOnce()) -> Result<(), St
     } = prepare(&options)?;
     let host = Host::new(parts);
     let admin = admin_server::bind(&host.layout.admin_socket())?;
-    // Before any card tells of its regions: to a host that knows of no VM yet, every owner is over.
-    revive(&host);
+    let revived = revive(&host);
     // None of these ends; where one does it panicked, and a half of a daemon is worse than none.
     let mut parts = JoinSet::new();
-    for (number, link) in host.cards.iter().enumerate() {
-        let events: Arc<dyn CardEvents> = Arc::<Host>::clone(&host);
-        let spawn = spawner(&options, &host, number);
-        parts.spawn(Arc::clone(link).run(events, spawn));
-    }
+    connect(&host, &revived, &mut parts, |number| {
+        spawner(&options, &host, number)
+    });
     let operator = Operator::new(Arc::clone(&host));
     parts.spawn(admin_server::run(admin, allowed, Arc::clone(&operator)));
     let io = |what: &str| {
@@ -116,6 +113,19 @@ pub(super) async fn run(options: Options, ready: impl FnOnce()) -> Result<(), St
     };
     leave(&host).await;
     result
+}
+
+/// Starts to speak to every card; what they tell counts from now on.
+pub(super) fn connect<S: FnMut() + Send + 'static>(
+    host: &Arc<Host>,
+    _revived: &Revived,
+    parts: &mut JoinSet<()>,
+    spawn: impl Fn(usize) -> S,
+) {
+    for (number, link) in host.cards.iter().enumerate() {
+        let events: Arc<dyn CardEvents> = Arc::<Host>::clone(host);
+        parts.spawn(Arc::clone(link).run(events, spawn(number)));
+    }
 }
 
 async fn reload(operator: &Arc<Operator>) {

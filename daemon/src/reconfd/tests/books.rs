@@ -6,13 +6,13 @@ use protocol::request::Request;
 use protocol::status::{Detail, Status};
 
 use super::super::session::Guest as _;
-use super::host;
+use super::{attach, host};
 
 /// G11, R5, G8: thousands of denials are a few lines, exact counts, and one answer.
 #[tokio::test]
 async fn g11_r5_a_flood_of_denials_is_a_few_lines() {
-    let (site, host, _card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, _card) = host().await;
+    let vm = attach(&host, &[0]);
     let mut answers = std::collections::BTreeSet::new();
     for number in 0..2_000u32 {
         let image = format!("acme/unknown-{number}");
@@ -36,8 +36,8 @@ async fn g11_r5_a_flood_of_denials_is_a_few_lines() {
 /// A description that fits no frame becomes the list of slots; each by itself fits.
 #[tokio::test]
 async fn a_description_that_is_too_long_names_the_slots() {
-    let (site, host, _card) = host().await;
-    let vm = site.attach(&host, &[0, 1]);
+    let (_site, host, _card) = host().await;
+    let vm = attach(&host, &[0, 1]);
     let long = "x".repeat(3000);
     if let Some(live) = host.state().live.get_mut(&vm.registration.vm) {
         for slot in &mut live.slots {

@@ -99,7 +99,8 @@ impl Card {
                 continue;
             }
             for packet in waiting.drain(..) {
-                for answer in self.inner.lock().unwrap().answer(packet) {
+                let answers = self.inner.lock().unwrap().answer(&packet);
+                for answer in answers {
                     socket.send(&Packet::from(&answer).to_bytes(), None)?;
                 }
             }
@@ -108,8 +109,8 @@ impl Card {
 }
 
 impl Inner {
-    fn answer(&mut self, packet: ToCard) -> Vec<FromCard> {
-        match packet {
+    fn answer(&mut self, packet: &ToCard) -> Vec<FromCard> {
+        match packet.clone() {
             ToCard::Hello => self.regions.iter().cloned().map(FromCard::Region).collect(),
             ToCard::Offer {
                 job,

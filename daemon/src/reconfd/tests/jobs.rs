@@ -16,7 +16,7 @@ use super::super::session::Guest as _;
 use super::super::views;
 use super::card::Card;
 use super::site::Site;
-use super::{host, load, until};
+use super::{attach, connect, host, load, until};
 use crate::ipc::ToCard;
 
 /// A store on a disk that is full while the test says so.
@@ -49,8 +49,8 @@ impl JobStore for Full {
 /// same, and the next connection finds it by its key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g13_a_job_outlives_the_connection_that_asked() {
-    let (site, host, _card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, _card) = host().await;
+    let vm = attach(&host, &[0]);
     for key in 1..=20 {
         let desk = Arc::clone(&vm.desk);
         let asked = tokio::spawn(async move { desk.answer(load(key, "acme/aes")).await });
@@ -87,7 +87,7 @@ async fn p16_without_room_loads_stop_and_clears_go_on() {
     let full = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let host = site.parts(|parts| parts.store = Box::new(Full(Arc::clone(&full))));
     let _card = Card::start(&host);
-    site.connect(&host);
+    connect(&host);
     until("reports", async || {
         let state = host.state();
         state
@@ -97,7 +97,7 @@ async fn p16_without_room_loads_stop_and_clears_go_on() {
             .then_some(())
     })
     .await;
-    let vm = site.attach(&host, &[0]);
+    let vm = attach(&host, &[0]);
     let Reply::Error(refused) = vm.load(1, "acme/aes").await else {
         panic!("accepted without being durable");
     };
@@ -131,8 +131,8 @@ async fn p16_without_room_loads_stop_and_clears_go_on() {
 /// A cancel that was answered well is a job that ends cancelled; one that comes too late is told so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g13_a_cancel_is_true_or_too_late() {
-    let (site, host, card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, card) = host().await;
+    let vm = attach(&host, &[0]);
     let (mut cancelled, mut late) = (0, 0);
     for key in 1..=40 {
         assert!(matches!(vm.load(key, "acme/aes").await, Reply::Load(_)));
@@ -176,8 +176,8 @@ async fn g13_a_cancel_is_true_or_too_late() {
 /// Once the daemon leaves no job begins, not even one that was being accepted.
 #[tokio::test]
 async fn no_job_begins_once_the_daemon_leaves() {
-    let (site, host, _card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, _card) = host().await;
+    let vm = attach(&host, &[0]);
     host.state().leaving = true;
     let Reply::Error(refused) = vm.load(1, "acme/aes").await else {
         panic!("accepted");
@@ -189,8 +189,8 @@ async fn no_job_begins_once_the_daemon_leaves() {
 /// D2: what a lost task had is given back.
 #[tokio::test]
 async fn d2_a_job_whose_task_is_lost_does_not_stay_open() {
-    let (site, host, card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, card) = host().await;
+    let vm = attach(&host, &[0]);
     card.deaf.store(true, Ordering::SeqCst);
     // A runtime of its own, which dies with its tasks.
     let desk = Arc::clone(&vm.desk);
@@ -219,9 +219,9 @@ async fn d2_a_job_whose_task_is_lost_does_not_stay_open() {
 /// R1: a VM that is gone leaves no job behind.
 #[tokio::test]
 async fn r1_a_generation_that_is_over_leaves_nothing_in_memory() {
-    let (site, host, card) = host().await;
+    let (_site, host, card) = host().await;
     for _start in 0..5 {
-        let vm = site.attach(&host, &[0]);
+        let vm = attach(&host, &[0]);
         assert!(matches!(vm.load(1, "acme/aes").await, Reply::Load(_)));
         vm.ended(1).await;
         card.deaf.store(true, Ordering::SeqCst);

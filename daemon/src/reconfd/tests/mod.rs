@@ -4,10 +4,11 @@
 
 mod books;
 mod card;
+mod files;
 mod jobs;
 mod regions;
 mod restarts;
-mod site;
+pub(crate) mod site;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::pipeline::Who;
 use super::registry::Registration;
 use super::session::Guest as _;
 use card::Card;
-use site::Site;
+use site::{Site, attach, connect};
 
 /// How long a test waits for what must come.
 const SOON: Duration = Duration::from_secs(20);
@@ -99,7 +100,7 @@ async fn host() -> (Site, Arc<Host>, Arc<Card>) {
     let site = Site::new();
     let host = site.host();
     let card = Card::start(&host);
-    site.connect(&host);
+    connect(&host);
     until("blank regions", async || {
         let state = host.state();
         state

@@ -11,14 +11,14 @@ use protocol::status::Status;
 
 use super::super::session::Guest as _;
 use super::super::views;
-use super::{host, until};
+use super::{attach, host, until};
 use crate::ipc::{Content, Outcome, ToCard};
 
 /// D7, INV2: the VM ends while its own reset waits for the card, and its connection with it.
 #[tokio::test]
 async fn d7_inv2_a_reset_that_is_cut_off_leaves_no_reservation() {
-    let (site, host, card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, card) = host().await;
+    let vm = attach(&host, &[0]);
     vm.load(1, "acme/aes").await;
     vm.ended(1).await;
     card.deaf.store(true, Ordering::SeqCst);
@@ -39,7 +39,7 @@ async fn d7_inv2_a_reset_that_is_cut_off_leaves_no_reservation() {
     })
     .await;
     // And the next tenant gets it.
-    let next = site.attach(&host, &[0]);
+    let next = attach(&host, &[0]);
     until("an accepted load", async || {
         match next.load(1, "acme/aes").await {
             Reply::Load(_) => Some(()),
@@ -53,8 +53,8 @@ async fn d7_inv2_a_reset_that_is_cut_off_leaves_no_reservation() {
 /// D4: a card that refuses every scrub at once is not asked in a loop, and the operator sees it.
 #[tokio::test]
 async fn d4_a_card_that_refuses_scrubs_is_left_in_peace() {
-    let (site, host, card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, card) = host().await;
+    let vm = attach(&host, &[0]);
     vm.load(1, "acme/aes").await;
     vm.ended(1).await;
     card.refuse(Some(Outcome::Journal));
@@ -83,8 +83,8 @@ async fn d4_a_card_that_refuses_scrubs_is_left_in_peace() {
 /// INV1, INV2: the owner ends while the consent after a restart is under way.
 #[tokio::test]
 async fn inv1_inv2_the_owner_ends_while_its_region_is_reopened() {
-    let (site, host, card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, card) = host().await;
+    let vm = attach(&host, &[0]);
     vm.load(1, "acme/aes").await;
     vm.ended(1).await;
     // As after a restart of the card's process: committed and shut.
@@ -108,8 +108,8 @@ async fn inv1_inv2_the_owner_ends_while_its_region_is_reopened() {
 /// INV1: nothing is reopened for an owner that ended while others had the card.
 #[tokio::test]
 async fn inv1_a_consent_that_waited_is_asked_again() {
-    let (site, host, card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, card) = host().await;
+    let vm = attach(&host, &[0]);
     vm.load(1, "acme/aes").await;
     vm.ended(1).await;
     let turn = host.cards[0]
@@ -137,8 +137,8 @@ async fn inv1_a_consent_that_waited_is_asked_again() {
 /// A guest is told when an operator takes its function away.
 #[tokio::test]
 async fn an_operators_scrub_is_told_to_the_guest() {
-    let (site, host, _card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, _card) = host().await;
+    let vm = attach(&host, &[0]);
     vm.load(1, "acme/aes").await;
     vm.ended(1).await;
     let (_reply, mut events) = vm.desk.watch(&Watch { slot: None }).unwrap();

@@ -14,7 +14,7 @@ use super::super::registry::Registration;
 use super::super::session::Guest as _;
 use super::card::Card;
 use super::site::Site;
-use super::{Vm, host, until};
+use super::{Vm, attach, connect, host, until};
 use crate::ipc::{RegionReport, ToCard};
 
 /// Runs one life of the daemon: when it is over, all of it is gone, as after a kill.
@@ -31,8 +31,8 @@ fn life<T>(site: &Site, live: impl AsyncFnOnce(Arc<Host>) -> T) -> T {
 fn loaded(site: &Site) -> (Registration, RegionReport) {
     life(site, async |host| {
         let card = Card::start(&host);
-        site.connect(&host);
-        let vm = site.attach(&host, &[0]);
+        connect(&host);
+        let vm = attach(&host, &[0]);
         until("an accepted load", async || {
             match vm.load(1, "acme/aes").await {
                 Reply::Load(_) => Some(()),
@@ -46,10 +46,10 @@ fn loaded(site: &Site) -> (Registration, RegionReport) {
 }
 
 /// A card whose first region holds `active`, connected.
-fn card_with(site: &Site, host: &Arc<Host>, active: &RegionReport) -> Arc<Card> {
+fn card_with(host: &Arc<Host>, active: &RegionReport) -> Arc<Card> {
     let card = Card::start(host);
     card.set(0, |region| *region = active.clone());
-    site.connect(host);
+    connect(host);
     card
 }
 
@@ -72,7 +72,7 @@ fn d12_inv6_a_restart_leaves_an_active_region_alone() {
     let (registration, active) = loaded(&site);
     for _restart in 0..3 {
         life(&site, async |host| {
-            let card = card_with(&site, &host, &active);
+            let card = card_with(&host, &active);
             let vm = Vm::new(&host, registration.clone());
             let image = until("an active slot", async || {
                 let describe = Request::Describe(Describe { slot: None });
@@ -98,7 +98,7 @@ fn db_02_lost_registrations_hold_regions_over_every_restart() {
     for _restart in 0..3 {
         life(&site, async |host| {
             assert_eq!(host.state().memory, Memory::Lost);
-            let card = card_with(&site, &host, &active);
+            let card = card_with(&host, &active);
             held(&host).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
             assert_eq!(scrubs(&card), 0);
@@ -115,7 +115,7 @@ fn inv6_a_registration_that_does_not_fit_holds_its_region() {
     site.write("etc/a.toml", shell.replace("/vf0", "/renamed").as_bytes());
     for _restart in 0..2 {
         life(&site, async |host| {
-            let card = card_with(&site, &host, &active);
+            let card = card_with(&host, &active);
             held(&host).await;
             assert_eq!(scrubs(&card), 0);
         });
@@ -129,7 +129,7 @@ fn a_new_host_remembers_once_its_cards_were_heard() {
     life(&site, async |host| {
         assert_eq!(host.state().memory, Memory::Blank);
         let _card = Card::start(&host);
-        site.connect(&host);
+        connect(&host);
         until("a file without a loss", async || {
             let text = std::fs::read_to_string(host.layout.registrations()).ok()?;
             (!text.contains("lost_in")).then_some(())
@@ -137,15 +137,15 @@ fn a_new_host_remembers_once_its_cards_were_heard() {
         .await;
     });
     life(&site, async |host| {
-        assert_eq!(host.state().memory, Memory::Whole)
+        assert_eq!(host.state().memory, Memory::Whole);
     });
 }
 
 /// I4, I8: the end of an old start does not end the new one.
 #[tokio::test]
 async fn i4_only_the_generation_that_is_meant_ends() {
-    let (site, host, _card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, _card) = host().await;
+    let vm = attach(&host, &[0]);
     let other = Generation::new(&host.boot);
     let id = vm.registration.vm;
     assert!(matches!(
@@ -178,8 +178,8 @@ async fn i4_a_detach_in_the_middle_of_an_attach_wins() {
 /// P16: a detach that could not be written says so.
 #[tokio::test]
 async fn p16_a_detach_that_would_not_last_is_told() {
-    let (site, host, _card) = host().await;
-    let vm = site.attach(&host, &[0]);
+    let (_site, host, _card) = host().await;
+    let vm = attach(&host, &[0]);
     // In place of the file there is something that cannot be replaced.
     let file = host.layout.registrations();
     std::fs::remove_file(&file).unwrap();

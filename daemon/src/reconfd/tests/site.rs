@@ -21,7 +21,7 @@ use crate::reconfctl::{Streams, run};
 const INTERFACE: Uuid = Uuid::from_u128(0x6952_8db6_eb31_577a_8c36_68f9_faa0_81f6);
 const FUNCTION: Uuid = Uuid::from_u128(0x1111_2222_3333_4444_5555_6666_7777_8888);
 
-pub(super) struct Site {
+pub(crate) struct Site {
     dir: TempDir,
 }
 
@@ -38,7 +38,7 @@ fn gbs(function: Uuid, payload: &[u8]) -> Vec<u8> {
 }
 
 impl Site {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let site = Self {
             dir: tempfile::tempdir().unwrap(),
         };
@@ -88,7 +88,7 @@ impl Site {
     }
 
     /// Signs the list under the next version.
-    pub(super) fn publish(&self) {
+    pub(crate) fn publish(&self) {
         self.ctl(&[
             "repo",
             "publish",
@@ -101,11 +101,11 @@ impl Site {
         ]);
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub(super) fn write(&self, name: &str, bytes: &[u8]) {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
         std::fs::write(self.path(name), bytes).unwrap();
         std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o644)).unwrap();
     }
@@ -150,26 +150,26 @@ impl Site {
         change(&mut parts);
         Host::new(parts)
     }
+}
 
-    /// Starts to connect to the card.
-    pub(super) fn connect(&self, host: &Arc<Host>) {
-        for link in &host.cards {
-            let events: Arc<dyn CardEvents> = Arc::<Host>::clone(host);
-            tokio::spawn(Arc::clone(link).run(events, || ()));
-        }
+/// Starts to connect to the card.
+pub(super) fn connect(host: &Arc<Host>) {
+    for link in &host.cards {
+        let events: Arc<dyn CardEvents> = Arc::<Host>::clone(host);
+        tokio::spawn(Arc::clone(link).run(events, || ()));
     }
+}
 
-    /// Attaches a VM of tenant blue to these regions.
-    pub(super) fn attach(&self, host: &Arc<Host>, ports: &[u16]) -> Vm {
-        let registration = registration(host, ports);
-        host.state()
-            .registry
-            .attach(&host.plan, registration.clone())
-            .unwrap();
-        host.save_registrations().unwrap();
-        enliven::enliven(host, &registration).unwrap();
-        Vm::new(host, registration)
-    }
+/// Attaches a VM of tenant blue to these regions.
+pub(super) fn attach(host: &Arc<Host>, ports: &[u16]) -> Vm {
+    let registration = registration(host, ports);
+    host.state()
+        .registry
+        .attach(&host.plan, registration.clone())
+        .unwrap();
+    host.save_registrations().unwrap();
+    enliven::enliven(host, &registration).unwrap();
+    Vm::new(host, registration)
 }
 
 fn function(port: u16) -> String {
