@@ -18,6 +18,7 @@
 //!   connects again after a while;
 //! - its end is the end of file.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -33,6 +34,9 @@ const TO_HOST_MAX: usize = 640 * 1024;
 /// How long a second opener is kept before it is turned away. A port that was
 /// closed may be held a moment longer by a process that is just being forked.
 const GRACE: Duration = Duration::from_millis(100);
+
+/// How many openers are kept that long.
+const WAITING_MAX: usize = 64;
 
 /// One buffer of the port's queue.
 const CHUNK: usize = 4096;
@@ -58,8 +62,8 @@ pub struct Chardev {
     host: Option<UnixStream>,
     openers: UnixListener,
     guest: Option<UnixStream>,
-    /// A second opener, and when it is turned away.
-    second: Option<(UnixStream, Instant)>,
+    /// Those who open a port that is in use, and when they are turned away.
+    waiting: VecDeque<(UnixStream, Instant)>,
     to_host: Vec<u8>,
     to_guest: Vec<u8>,
     record: Option<File>,
@@ -89,7 +93,7 @@ impl Chardev {
             host: None,
             openers: listen(guest)?,
             guest: None,
-            second: None,
+            waiting: VecDeque::new(),
             to_host: Vec::new(),
             to_guest: Vec::new(),
             record: record.map(File::create).transpose()?,
@@ -135,7 +139,7 @@ impl Chardev {
         }
         let reconnect = self.host.is_none() && self.host_listener.is_none();
         let reconnect = reconnect.then_some(self.next_attempt);
-        let grace = self.second.as_ref().map(|(_, until)| *until);
+        let grace = self.waiting.front().map(|(_, until)| *until);
         let timeout = reconnect.into_iter().chain(grace).min().map(|next| {
             let left = next.saturating_duration_since(Instant::now());
             Timespec {
@@ -175,21 +179,26 @@ impl Chardev {
 
     fn attach_guest(&mut self) {
         while let Ok((stream, _)) = self.openers.accept() {
-            if self.second.is_none() {
-                self.second = Some((stream, soon(GRACE)));
+            if self.waiting.len() < WAITING_MAX {
+                self.waiting.push_back((stream, soon(GRACE)));
             }
         }
-        let Some((stream, until)) = self.second.take() else {
-            return;
-        };
-        // The opener before may just have closed: its last bytes still count.
-        if self.guest.as_ref().is_some_and(hung_up) {
-            self.drain_closed_guest();
-        }
-        if self.guest.is_none() {
-            self.guest = nonblocking(stream).ok();
-        } else if Instant::now() < until {
-            self.second = Some((stream, until));
+        loop {
+            // The opener before may just have closed: its last bytes still count.
+            if self.guest.as_ref().is_some_and(hung_up) {
+                self.drain_closed_guest();
+            }
+            match self.waiting.pop_front() {
+                None => return,
+                Some((stream, _)) if self.guest.is_none() => {
+                    self.guest = nonblocking(stream).ok();
+                }
+                Some((stream, until)) if Instant::now() < until => {
+                    self.waiting.push_front((stream, until));
+                    return;
+                }
+                Some(_turned_away) => {}
+            }
         }
     }
 
