@@ -137,8 +137,8 @@ fn h6_other_descriptors_are_refused() {
     let mut regular = tempfile::tempfile().unwrap();
     regular.write_all(b"abc").unwrap();
     let (one, two) = std::os::unix::net::UnixStream::pair().unwrap();
-    let null = std::fs::File::open("/dev/null").unwrap();
-    let directory = std::fs::File::open("/").unwrap();
+    let null = File::open("/dev/null").unwrap();
+    let directory = File::open("/").unwrap();
     for descriptor in [
         reader,
         writer,
