@@ -96,6 +96,9 @@ struct Connection<G: Guest> {
     handshake: HostHandshake,
     watching: Option<Watching>,
     outbox: VecDeque<u8>,
+    /// Broken framing whose blame the next frame decides: a hello acquits, for then the bytes
+    /// before it are what a dead process left behind.
+    suspect: Option<Status>,
     /// Which part of which frame is awaited, and since when.
     partial_since: Option<(Partial, Instant)>,
 }
@@ -144,6 +147,7 @@ impl<G: Guest> Connection<G> {
             handshake: HostHandshake::new(MINOR),
             watching: None,
             outbox: VecDeque::new(),
+            suspect: None,
             partial_since: None,
         }
     }
@@ -201,10 +205,17 @@ impl<G: Guest> Connection<G> {
     async fn take(&mut self, bytes: &[u8]) -> Option<End> {
         let mut input = bytes;
         loop {
+            let mut convict = None;
             let todo = match self.scanner.next(&mut input) {
                 None => break,
                 Some(Scanned::Frame(frame)) => {
                     let header = frame.header;
+                    let suspect = self.suspect.take();
+                    if header.kind != Kind::HELLO
+                        && let Some(status) = suspect
+                    {
+                        convict = Some(status);
+                    }
                     match self.handshake.on_frame(&frame, &mut Random) {
                         HostStep::Welcome(welcome) => {
                             match protocol::frame::encode(
@@ -242,10 +253,12 @@ impl<G: Guest> Connection<G> {
                     // A hello in the middle of a body is a process that died and another that
                     // began: nobody's abuse.
                     let abuse = self.handshake.session().is_some() && error.blame() == Blame::Peer;
-                    if abuse {
-                        Todo::Error(Some(error.status()))
-                    } else {
-                        Todo::Nothing
+                    match abuse
+                        .then(|| self.suspect.replace(error.status()))
+                        .flatten()
+                    {
+                        Some(earlier) => Todo::Error(Some(earlier)),
+                        None => Todo::Nothing,
                     }
                 }
                 Some(Scanned::Resynced { discarded }) => {
@@ -253,6 +266,11 @@ impl<G: Guest> Connection<G> {
                     Todo::Nothing
                 }
             };
+            if let Some(status) = convict
+                && let Some(end) = self.framing_error(Some(status))
+            {
+                return Some(end);
+            }
             if let Some(end) = self.act(todo).await {
                 return Some(end);
             }
