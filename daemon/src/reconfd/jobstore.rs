@@ -80,7 +80,7 @@ impl SledStore {
             Ok(store) => Ok(Opened { store, aside: None }),
             Err(NotOpened::Refused(error)) => Err(StoreError(error)),
             Err(NotOpened::Damaged(first)) => {
-                let aside = path.with_extension(format!("damaged-{}", unix_now()));
+                let aside = free_name(path);
                 std::fs::rename(path, &aside).map_err(|error| {
                     StoreError(format!("{first}; and it cannot be moved aside: {error}"))
                 })?;
@@ -113,6 +113,18 @@ impl SledStore {
         }))
         .unwrap_or_else(|_panic| Err(NotOpened::Damaged("opening it panicked: damaged".into())))
     }
+}
+
+/// Where a damaged store is put: told apart by the time, and by a number within one second.
+fn free_name(path: &Path) -> PathBuf {
+    let now = unix_now();
+    let mut aside = path.with_extension(format!("damaged-{now}"));
+    let mut number = 1u32;
+    while aside.symlink_metadata().is_ok() {
+        number = number.saturating_add(1);
+        aside = path.with_extension(format!("damaged-{now}-{number}"));
+    }
+    aside
 }
 
 /// Why a store does not open.
@@ -293,6 +305,22 @@ mod tests {
             .unwrap();
         drop(first);
         assert_eq!(SledStore::open(&path).unwrap().store.load().len(), 1);
+    }
+
+    #[test]
+    fn db_01_damage_upon_damage_is_put_aside_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("jobs");
+        for round in 1..=3 {
+            drop(SledStore::open(&path).unwrap());
+            for file in files(&path) {
+                std::fs::write(&file, b"not a store").unwrap();
+            }
+            let opened = SledStore::open(&path).unwrap();
+            assert!(opened.aside.is_some_and(|aside| aside.is_dir()));
+            drop(opened.store);
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), round + 1);
+        }
     }
 
     /// Every kind of damage of the case's script: the store opens, and no record comes out that

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use protocol::message::ImageRef;
+use protocol::message::{EventKind, ImageRef};
 use tracing::info;
 use uuid::Uuid;
 
@@ -301,18 +301,23 @@ impl Operator {
                 "write card/region: see `reconfctl regions`",
             )
         })?;
-        let keep = {
+        let (keep, user) = {
             let state = host.state();
-            let owner = state
+            let report = state
                 .regions
                 .get(key)
-                .and_then(|region| region.report.as_ref()?.tag);
-            owner.filter(|tag| {
-                state
-                    .registry
-                    .holders(&host.plan, key)
-                    .any(|vm| vm.tag() == *tag)
-            })
+                .and_then(|region| region.report.as_ref());
+            let owner = report.and_then(|report| {
+                let mut holders = state.registry.holders(&host.plan, key);
+                holders.find(|vm| report.tag == Some(vm.tag()))
+            });
+            let in_use = report.is_some_and(|report| report.guest_access);
+            let slot = owner.filter(|_owner| in_use).and_then(|owner| {
+                let slots = &state.live.get(&owner.vm)?.slots;
+                let slot = slots.iter().find(|slot| slot.region == key)?;
+                Some((owner.vm, slot.slot))
+            });
+            (owner.map(Registration::tag), slot)
         };
         let why = format!("asked for by an operator, uid {by}");
         let reserved = host.state().regions.reserve_for_host(key, &why);
@@ -328,7 +333,16 @@ impl Operator {
         info!(region, by, "an operator asks for a scrub");
         // A task of its own: whoever asked may hang up.
         let reservation = Reservation::of(Arc::clone(host), key);
-        let end = tokio::spawn(async move { chores::scrub(reservation, &why, keep).await });
+        let end = tokio::spawn(async move {
+            if let Some((vm, slot)) = user {
+                let host = reservation.host();
+                let notice = host.limits.notice;
+                let notice_ms = u32::try_from(notice.as_millis()).unwrap_or(u32::MAX);
+                host.tell(vm, slot, EventKind::Leaving { notice_ms });
+                tokio::time::sleep(notice).await;
+            }
+            chores::scrub(reservation, &why, keep).await
+        });
         match end.await {
             Ok(Ok(())) => Ok(format!("{} is blank", host.plan.label(key))),
             Ok(Err(failure)) => Err(no(

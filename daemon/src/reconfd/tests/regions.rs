@@ -9,9 +9,12 @@ use protocol::reply::Reply;
 use protocol::request::Request;
 use protocol::status::Status;
 
+use super::super::admin_server::Act as _;
+use super::super::operator::Operator;
 use super::super::session::Guest as _;
 use super::super::views;
 use super::{attach, host, until};
+use crate::admin::{AdminReply, AdminRequest};
 use crate::ipc::{Content, Outcome, ToCard};
 
 /// D7, INV2: the VM ends while its own reset waits for the card, and its connection with it.
@@ -134,24 +137,37 @@ async fn inv1_a_consent_that_waited_is_asked_again() {
     );
 }
 
-/// A guest is told when an operator takes its function away.
+/// A guest is told when an operator takes its function away: before, with notice, and after.
 #[tokio::test]
 async fn an_operators_scrub_is_told_to_the_guest() {
-    let (_site, host, _card) = host().await;
+    let (_site, host, card) = host().await;
     let vm = attach(&host, &[0]);
     vm.load(1, "acme/aes").await;
     vm.ended(1).await;
     let (_reply, mut events) = vm.desk.watch(&Watch { slot: None }).unwrap();
-    let key = host.plan.find("r0").unwrap();
-    host.state().regions.reserve_for_host(key, "test").unwrap();
-    let reservation = super::super::attend::Reservation::of(Arc::clone(&host), key);
-    let keep = Some(vm.registration.tag());
-    super::super::chores::scrub(reservation, "test", keep)
-        .await
-        .unwrap();
-    let told = tokio::time::timeout(super::SOON, events.recv())
-        .await
-        .unwrap()
-        .unwrap();
-    assert!(matches!(told.what, EventKind::Lost), "{told:?}");
+    let operator = Operator::new(Arc::clone(&host));
+    let scrub = AdminRequest::RegionScrub {
+        region: "r0".into(),
+    };
+    let asked = tokio::spawn(async move { operator.act(scrub, 0).await });
+    let mut next = async || {
+        let told = tokio::time::timeout(super::SOON, events.recv()).await;
+        told.unwrap().unwrap().what
+    };
+    assert!(matches!(
+        next().await,
+        EventKind::Leaving { notice_ms: 2000 }
+    ));
+    assert_eq!(
+        card.region(0).content,
+        Content::Active,
+        "not before the notice is over"
+    );
+    assert!(matches!(next().await, EventKind::Lost));
+    assert!(matches!(asked.await.unwrap(), AdminReply::Ok { .. }));
+    assert_eq!(
+        card.region(0).tag,
+        Some(vm.registration.tag()),
+        "its owner keeps it"
+    );
 }
