@@ -10,6 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use protocol::frame::Frame;
 use protocol::handshake::{Fresh, HostHandshake, HostStep, MINOR, Nonce, Session};
 use protocol::header::Blame;
 use protocol::kind::Kind;
@@ -209,42 +210,10 @@ impl<G: Guest> Connection<G> {
             let todo = match self.scanner.next(&mut input) {
                 None => break,
                 Some(Scanned::Frame(frame)) => {
-                    let header = frame.header;
-                    let suspect = self.suspect.take();
-                    if header.kind != Kind::HELLO
-                        && let Some(status) = suspect
-                    {
-                        convict = Some(status);
-                    }
-                    match self.handshake.on_frame(&frame, &mut Random) {
-                        HostStep::Welcome(welcome) => {
-                            match protocol::frame::encode(
-                                Kind::WELCOME,
-                                0,
-                                header.sequence,
-                                &welcome,
-                            ) {
-                                Ok(bytes) => Todo::Send(bytes),
-                                Err(_never) => Todo::Nothing,
-                            }
-                        }
-                        HostStep::Opened(session) => Todo::Open(session),
-                        HostStep::Request(session) => match Request::from_frame(&frame) {
-                            Ok(request) => Todo::Answer(session, header.sequence, request),
-                            Err(error) => {
-                                Todo::Refuse(session.id.get(), header.sequence, error.to_reply())
-                            }
-                        },
-                        HostStep::Stale(_why) => Todo::Refuse(
-                            header.session,
-                            header.sequence,
-                            ErrorReply::new(Status::Stale, Detail::None),
-                        ),
-                        HostStep::Discarded => Todo::Nothing,
-                        HostStep::Overrun => Todo::Error(Some(Status::Protocol)),
-                        // Never answered: a channel that echoes would talk to itself.
-                        HostStep::Misdirected => Todo::Error(None),
-                    }
+                    // A hello acquits what stands before it.
+                    let hello = frame.header.kind == Kind::HELLO;
+                    convict = self.suspect.take().filter(|_status| !hello);
+                    todo_of(&mut self.handshake, &frame)
                 }
                 // Before a session a false start is what a dead process left behind; the budget
                 // counts it. Within one it is abuse.
@@ -402,6 +371,31 @@ impl<G: Guest> Connection<G> {
             what: happened.what,
         };
         self.reply(session.id.get(), sequence, &Reply::Event(event));
+    }
+}
+
+/// What a frame asks for, by the handshake's word.
+fn todo_of(handshake: &mut HostHandshake, frame: &Frame<'_>) -> Todo {
+    let header = frame.header;
+    match handshake.on_frame(frame, &mut Random) {
+        HostStep::Welcome(welcome) => {
+            protocol::frame::encode(Kind::WELCOME, 0, header.sequence, &welcome)
+                .map_or(Todo::Nothing, Todo::Send)
+        }
+        HostStep::Opened(session) => Todo::Open(session),
+        HostStep::Request(session) => match Request::from_frame(frame) {
+            Ok(request) => Todo::Answer(session, header.sequence, request),
+            Err(error) => Todo::Refuse(session.id.get(), header.sequence, error.to_reply()),
+        },
+        HostStep::Stale(_why) => Todo::Refuse(
+            header.session,
+            header.sequence,
+            ErrorReply::new(Status::Stale, Detail::None),
+        ),
+        HostStep::Discarded => Todo::Nothing,
+        HostStep::Overrun => Todo::Error(Some(Status::Protocol)),
+        // Never answered: a channel that echoes would talk to itself.
+        HostStep::Misdirected => Todo::Error(None),
     }
 }
 
