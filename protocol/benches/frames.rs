@@ -44,7 +44,10 @@ fn frames(criterion: &mut Criterion) {
                 let mut scanner = Scanner::host();
                 let mut frames = 0;
                 while let Some(scanned) = scanner.next(&mut input) {
-                    frames = u32::saturating_add(frames, u32::from(matches!(scanned, Scanned::Frame(_))));
+                    frames = u32::saturating_add(
+                        frames,
+                        u32::from(matches!(scanned, Scanned::Frame(_))),
+                    );
                 }
                 assert_eq!(frames, 100);
             });
