@@ -69,15 +69,18 @@ impl Host {
             Owed::Later(pause) => {
                 runtime.spawn(look_later(me, key, pause));
             }
+            // Each takes its reservation when it first runs: a runtime that ends drops what it is
+            // given, and a reservation dropped there would look again, and be given, and dropped.
             Owed::Scrub(why) => {
-                let reservation = Reservation::of(me, key);
                 runtime.spawn(async move {
                     // The story was told and written; the next look decides.
-                    let _told = chores::scrub(reservation, why, None).await;
+                    let _told = chores::scrub(Reservation::of(me, key), why, None).await;
                 });
             }
             Owed::Reopen(tag, digest) => {
-                runtime.spawn(chores::reopen(Reservation::of(me, key), tag, digest));
+                runtime.spawn(async move {
+                    chores::reopen(Reservation::of(me, key), tag, digest).await;
+                });
             }
         }
     }
