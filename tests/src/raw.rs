@@ -16,6 +16,11 @@ use protocol::{
 
 use crate::process::READY_WITHIN;
 
+/// After this time without an answer a hello is said again.
+const HELLO_AGAIN: Duration = Duration::from_secs(2);
+/// How often it is said.
+const HELLOS: u32 = 10;
+
 /// A frame from the host, with its bytes as they came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
@@ -77,11 +82,26 @@ impl RawGuest {
         Ok(self.stream.set_write_timeout(Some(time))?)
     }
 
-    /// Opens a session, whatever is in the way.
+    /// Opens a session, whatever is in the way. A hello that is lost, in the moment between two
+    /// connections of the host, is said again, as every guest must.
     ///
     /// # Errors
     /// The host does not answer.
     pub fn handshake(&mut self) -> Result<Ready> {
+        let patience = self.stream.read_timeout()?;
+        self.stream.set_read_timeout(Some(HELLO_AGAIN))?;
+        let mut opened = self.say_hello();
+        for _again in 1..HELLOS {
+            if opened.is_ok() {
+                break;
+            }
+            opened = self.say_hello();
+        }
+        self.stream.set_read_timeout(patience)?;
+        opened
+    }
+
+    fn say_hello(&mut self) -> Result<Ready> {
         self.nonce = self.nonce.wrapping_add(1);
         let nonce: Nonce = self.nonce.to_be_bytes();
         let mut handshake = GuestHandshake::new(nonce, protocol::handshake::MINOR);

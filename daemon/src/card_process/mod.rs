@@ -14,7 +14,7 @@
 //!   answered;
 //! - [`reconcile`] at the start, [`scrub`] and [`reopen`] on their own ways;
 //! - [`trusted`] and [`image`]: what is believed of metadata and bytes;
-//! - [`region`], [`ledger`], [`bench`]: state, its journal, and the tools;
+//! - [`region`], [`ledger`], [`mod@bench`]: state, its journal, and the tools;
 //! - [`steps`]: where tests kill it.
 
 mod bench;

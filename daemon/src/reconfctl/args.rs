@@ -120,7 +120,7 @@ pub(super) enum Online {
     Explain {
         /// The VM's UUID.
         vm: Uuid,
-        /// publisher/name[:version] or sha256:….
+        /// publisher/name, publisher/name:version or sha256:….
         image: String,
         /// The guest's number for its region; may be left out where it has one.
         #[arg(long)]

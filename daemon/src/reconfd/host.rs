@@ -160,7 +160,7 @@ pub struct Parts {
 }
 
 impl Host {
-    /// Puts the parts together; registrations come in by [`Host::admit`].
+    /// Puts the parts together; registrations come in later.
     #[must_use]
     pub fn new(parts: Parts) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {

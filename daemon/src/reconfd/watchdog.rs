@@ -47,7 +47,7 @@ pub(super) fn watch(
     Ok(())
 }
 
-/// A handle of the process, for [`watch`].
+/// A handle of the process, for [`watch()`].
 ///
 /// # Errors
 /// It is gone, or the kernel gives no handle.
