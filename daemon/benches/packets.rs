@@ -1,4 +1,4 @@
-//! The packets between `reconfd` and `reconf-card`. `cargo bench -p reconf-daemon`.
+//! The packets between `reconfd` and `reconf-card`. `cargo bench -p reconf-daemon --bench packets`.
 
 #![expect(clippy::unwrap_used, reason = "a bench may fail")]
 
