@@ -56,7 +56,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A type that can be a frame's body: the messages of [`message`](crate::message).
+/// A type that can be a frame's body: the messages of [`message`].
 pub trait Body: Encode + Decode<()> + sealed::Sealed {
     /// Reads a whole body.
     ///

@@ -6,7 +6,7 @@
 //! - RST clears START, COMPLETE and STS b16, but not ERR;
 //! - STS b16 is raised together with any ERR bit, is 0 during a good run, and
 //!   falls with RST or when the last ERR bit is written away;
-//! - the region is CTRL [9:7];
+//! - the region is CTRL `[9:7]`;
 //! - ERR b2 tells a foreign interface id.
 //!
 //! An OFS card (revision 1) behaves otherwise in each of these; its engine
@@ -54,7 +54,7 @@ const STS_HOST_SHIFT: u32 = 24;
 /// The ERR bits that exist.
 const ERR_BITS: u64 = 0x1f;
 
-/// STS [27:24], as far as this engine passes through them.
+/// STS `[27:24]`, as far as this engine passes through them.
 #[derive(Debug, Clone, Copy)]
 enum HostStatus {
     Idle = 0,

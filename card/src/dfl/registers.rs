@@ -1,7 +1,7 @@
 //! Offsets and bits of the DFL registers. All are 64 bits wide, and are only
 //! ever reached in one 64-bit access.
 
-/// FME header: capability; [19:17] number of ports.
+/// FME header: capability; `[19:17]` number of ports.
 pub(super) const FME_CAP: u64 = 0x30;
 /// FME header: the first port's place and access switch, eight bytes a port.
 pub(super) const FME_PORT_OFST: u64 = 0x38;
@@ -17,10 +17,10 @@ pub(super) const PORT_OFST_ACCESS_VF: u64 = 1 << 55;
 /// `PORT_OFST`: the port is there.
 pub(super) const PORT_OFST_IMPLEMENTED: u64 = 1 << 60;
 
-/// FIU headers: offset of the AFU behind it; [23:0], 0 for none.
+/// FIU headers: offset of the AFU behind it; `[23:0]`, 0 for none.
 pub(super) const NEXT_AFU: u64 = 0x18;
 
-/// Port header: capability; [1:0] number, [23:8] KiB of the AFU's registers.
+/// Port header: capability; `[1:0]` number, `[23:8]` KiB of the AFU's registers.
 pub(super) const PORT_CAP: u64 = 0x30;
 /// Port header: control.
 pub(super) const PORT_CTRL: u64 = 0x38;

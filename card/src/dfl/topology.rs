@@ -109,9 +109,9 @@ pub enum NotProgrammable {
 /// The two ways in which PR features behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Revision 0: COMPLETE always ends a load; the region is in [9:7].
+    /// Revision 0: COMPLETE always ends a load; the region is in `[9:7]`.
     Classic,
-    /// Revision 1: as the vendor's RTL; the region is in [9:8].
+    /// Revision 1: as the vendor's RTL; the region is in `[9:8]`.
     Ofs,
 }
 

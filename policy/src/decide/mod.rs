@@ -5,7 +5,7 @@
 //! remains when nothing allows; every verdict carries its reason.
 //!
 //! There is one path through the checks. [`decide`] walks it in silence,
-//! [`explain`] walks it aloud, [`list`] walks it for every image, and
+//! [`explain()`] walks it aloud, [`list`] walks it for every image, and
 //! [`check_target`], the second verification, shares its last part: they
 //! cannot come to differ.
 //!

@@ -12,7 +12,7 @@ use crate::ids::{
 };
 use crate::time::UnixTime;
 
-/// A list that was verified. Immutable; only [`verify`](super::verify) makes one.
+/// A list that was verified. Immutable; only [`verify`](super::verify()) makes one.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     digest: Digest,

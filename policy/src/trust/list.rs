@@ -1,7 +1,7 @@
 //! `images.json`: the list as publishers write it.
 //!
 //! Knows the shape and what contradicts itself. Bytes of this shape are worth
-//! nothing before their signature was checked: [`verify`](super::verify) reads
+//! nothing before their signature was checked: [`verify`](super::verify()) reads
 //! them only after that, [`publish`](crate::publish) before it signs.
 
 use std::collections::BTreeMap;

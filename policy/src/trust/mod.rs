@@ -3,7 +3,7 @@
 //! Knows keys, signatures, versions and expiry. Must not know who asks, or
 //! where the bytes came from.
 //!
-//! A [`Catalogue`] exists only as the result of [`verify`]: there is no other
+//! A [`Catalogue`] exists only as the result of [`verify()`]: there is no other
 //! way to make one, so that code which holds one need not ask again whether it
 //! was checked. What has to be asked again is the time: whoever uses a
 //! catalogue passes `now`, and an expired one allows nothing.
