@@ -4,18 +4,18 @@
 //! Knows the VM by what its channel is bound to. No answer depends on where a
 //! slot lives (INV3).
 
+mod jobs;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::message::{
-    Cancel, Clear, Describe, DescribeReply, Digest, ErrorReply, FunctionId, ImageEntry, ImageRef,
-    JobInfo, JobKey, JobQuery, List, ListReply, Load, Pong, Ready, Reset, ResetReply, Slot,
-    SlotInfo, SlotState, Watch, WatchReply,
+    Describe, DescribeReply, Digest, ErrorReply, FunctionId, ImageEntry, JobQuery, List, ListReply,
+    Pong, Ready, Reset, ResetReply, Slot, SlotInfo, SlotState, Watch, WatchReply,
 };
 use protocol::reply::Reply;
 use protocol::request::Request;
 use protocol::status::{Detail, Status};
-use ring::digest::{Context, SHA256};
 use tokio::net::UnixStream;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
@@ -24,13 +24,11 @@ use tracing::warn;
 use super::abuse::Verdict;
 use super::attend::Reservation;
 use super::audit::Record;
-use super::authorize::Again;
 use super::channel::{End, PeerMismatch, Serve};
 use super::chores;
 use super::host::Host;
-use super::jobs::Known;
 use super::outcome::Failure;
-use super::pipeline::{self, Received, What, Who};
+use super::pipeline::Who;
 use super::regions::NotNow;
 use super::registry::SlotPlan;
 use super::session::{self, Guest, Happened};
@@ -154,91 +152,6 @@ impl Desk {
         Ok(DescribeReply { slots })
     }
 
-    async fn load(&self, request: Load) -> Result<JobInfo, ErrorReply> {
-        let body = body_of(&[
-            b"load",
-            &slot_bytes(request.slot),
-            &image_bytes(&request.image),
-            &[u8::from(request.if_not_loaded), u8::from(request.force)],
-        ]);
-        let again = match (request.if_not_loaded, request.force) {
-            (_, true) => Again::Force,
-            (true, false) => Again::AnyVersion,
-            (false, false) => Again::Identical,
-        };
-        self.job(
-            request.key,
-            request.slot,
-            body,
-            What::Load(request.image, again),
-        )
-        .await
-    }
-
-    async fn clear(&self, request: Clear) -> Result<JobInfo, ErrorReply> {
-        let body = body_of(&[b"clear", &slot_bytes(request.slot)]);
-        self.job(request.key, request.slot, body, What::Clear).await
-    }
-
-    async fn job(
-        &self,
-        key: JobKey,
-        slot: Option<Slot>,
-        body: Digest,
-        what: What,
-    ) -> Result<JobInfo, ErrorReply> {
-        if let Some(known) = self.known(key, &body) {
-            return known;
-        }
-        let slot = self.slot(slot)?;
-        let region = slot.region;
-        let received = Received {
-            host: Arc::clone(&self.host),
-            who: self.who.clone(),
-            slots: self.slots().iter().map(|slot| slot.region).collect(),
-            slot,
-            key,
-            body,
-            what,
-        };
-        match pipeline::start(received).await {
-            Ok(info) => Ok(info),
-            // The connection before may have asked the same a moment ago: what stands in the way
-            // is then the very job that is meant.
-            Err(failure) => self
-                .known(key, &body)
-                .unwrap_or_else(|| Err(self.refusal(&failure, region))),
-        }
-    }
-
-    /// The job that this key means already.
-    fn known(&self, key: JobKey, body: &Digest) -> Option<Result<JobInfo, ErrorReply>> {
-        let state = self.host.state();
-        match state
-            .jobs
-            .known(self.who.vm, &self.who.generation, key, body)
-        {
-            Known::New => None,
-            Known::Same(job) => Some(Ok(job.info())),
-            Known::Reused => Some(Err(ErrorReply::new(Status::Protocol, Detail::KeyReused))),
-        }
-    }
-
-    /// A busy answer names the job in the way, if it is one of this VM.
-    fn refusal(&self, failure: &Failure, region: super::plan::RegionKey) -> ErrorReply {
-        let mut reply = failure.reply();
-        if reply.status == Status::Busy {
-            let state = self.host.state();
-            reply.job = state
-                .regions
-                .get(region)
-                .and_then(|region| region.reserved.as_ref()?.by)
-                .filter(|(vm, _key)| *vm == self.who.vm)
-                .map(|(_vm, key)| key);
-        }
-        reply
-    }
-
     async fn reset(&self, request: &Reset) -> Result<ResetReply, ErrorReply> {
         let slot = self.slot(request.slot)?;
         let number = Slot(slot.slot);
@@ -301,32 +214,6 @@ impl Desk {
         };
         let reason = format!("reset: {outcome}");
         self.host.note_repeated(self.who.vm, &reason, &record);
-    }
-
-    fn find(&self, key: JobKey) -> Result<JobInfo, ErrorReply> {
-        self.host
-            .state()
-            .jobs
-            .find(self.who.vm, &self.who.generation, key)
-            .map(super::jobs::Job::info)
-            .ok_or_else(|| ErrorReply::new(Status::Denied, Detail::NoSuchJob))
-    }
-
-    fn cancel(&self, request: &Cancel) -> Result<JobInfo, ErrorReply> {
-        let info = self.find(request.key)?;
-        let cancel = {
-            let mut state = self.host.state();
-            let id = state
-                .jobs
-                .find(self.who.vm, &self.who.generation, request.key)
-                .map(super::jobs::Job::id);
-            id.and_then(|id| state.cancels.remove(&id))
-        };
-        if cancel.is_some_and(|cancel| cancel.send(()).is_ok()) {
-            Ok(info)
-        } else {
-            Err(ErrorReply::new(Status::Failed, Detail::TooLate))
-        }
     }
 }
 
@@ -470,32 +357,4 @@ pub(super) fn page(all: Vec<ImageEntry>, cursor: u32) -> (Vec<ImageEntry>, Optio
         .then(|| u32::try_from(reached).ok())
         .flatten();
     (entries, next)
-}
-
-fn slot_bytes(slot: Option<Slot>) -> Vec<u8> {
-    slot.map_or_else(
-        || vec![0],
-        |slot| [&[1][..], &slot.0.to_le_bytes()].concat(),
-    )
-}
-
-fn image_bytes(image: &ImageRef) -> Vec<u8> {
-    match image {
-        ImageRef::Name(name) => [b"n", name.as_bytes()].concat(),
-        ImageRef::Digest(digest) => [&b"d"[..], &digest.0].concat(),
-    }
-}
-
-/// SHA-256 over the parts of a request, each with its length: no two requests look the same.
-fn body_of(parts: &[&[u8]]) -> Digest {
-    let mut context = Context::new(&SHA256);
-    for part in parts {
-        context.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
-        context.update(part);
-    }
-    let mut digest = [0u8; 32];
-    for (to, from) in digest.iter_mut().zip(context.finish().as_ref()) {
-        *to = *from;
-    }
-    Digest(digest)
 }

@@ -8,23 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use policy::decide::{
-    Ask, CatalogueTrouble, Denial, Grant, GuestView, Loads, Policy, PolicyInputs,
+    Ask, CatalogueTrouble, Denial, Grant, GuestView, Policy, PolicyInputs,
     RegionKey as PolicyRegion, decide, explain, list, own_list,
 };
-use policy::files::{FILE_MAX, Grants, Host as HostFile, Shell};
 use policy::ids::{CardAddress, ImageRef, TenantName, VmId};
 use policy::trust::{Catalogue, Freshness};
 use protocol::message::{Digest, FunctionId, ImageRef as AskedImage};
 use protocol::status::{Detail, Status};
-use thiserror::Error;
 use uuid::Uuid;
 
 use super::outcome::Failure;
-use super::plan::{CardPlan, HostPlan, RegionKey, RegionPlan};
+use super::plan::{HostPlan, RegionKey};
+pub use super::policy_files::FilesError;
+use super::policy_files::{places_of, plan_of, read_policy};
 use super::seal::Facts;
 use crate::admin::ListView;
-use crate::files::{FileError, read_trusted};
-use crate::layout::{Layout, card_name};
+use crate::layout::Layout;
 use crate::signed_list::{Look, Places, SignedList, now};
 
 /// A load that is asked for.
@@ -73,17 +72,6 @@ pub struct MayLoad {
     pub function_id: FunctionId,
     /// Bytes.
     pub size: u64,
-}
-
-/// The operator's files are wrong.
-#[derive(Debug, Error)]
-pub enum FilesError {
-    /// A file cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A file is wrong, and where.
-    #[error(transparent)]
-    Content(#[from] policy::files::FileError),
 }
 
 /// See the module.
@@ -345,69 +333,6 @@ impl Judge {
     }
 }
 
-fn read_policy(
-    host_file: &Path,
-    catalogue: Result<Arc<Catalogue>, CatalogueTrouble>,
-) -> Result<Policy, FilesError> {
-    let host = HostFile::parse(host_file, &read_trusted(host_file, bound())?)?;
-    let mut shells = Vec::new();
-    for card in &host.cards {
-        shells.push(Shell::parse(
-            &card.shell,
-            &read_trusted(&card.shell, bound())?,
-        )?);
-    }
-    let grants = match read_trusted(&host.grants, bound()) {
-        Ok(bytes) => Grants::parse(&host.grants, &bytes)?,
-        // Nothing is granted then (CYB-01), which is a state and no mistake.
-        Err(error) if error.is_missing() => {
-            tracing::warn!(file = %host.grants.display(), "there is no grants file: nothing is granted");
-            Grants::none()
-        }
-        Err(error) => return Err(error.into()),
-    };
-    Ok(Policy::new(PolicyInputs {
-        host,
-        shells,
-        grants,
-        catalogue,
-        loads: Loads::Decided,
-    })?)
-}
-
-/// Each card, and the port of each of its regions.
-fn places_of(policy: &Policy) -> Vec<(CardAddress, Vec<u16>)> {
-    let cards = policy.host().cards.iter().map(|card| {
-        let shell = policy.shell(&card.address);
-        let ports = shell.map(|shell| shell.regions.iter().map(|region| region.port));
-        (card.address.clone(), ports.into_iter().flatten().collect())
-    });
-    cards.collect()
-}
-
-fn plan_of(policy: &Policy) -> HostPlan {
-    let cards = policy.host().cards.iter().map(|card| {
-        let address = card.address.to_string();
-        let regions = policy.shell(&card.address).map(|shell| {
-            shell.regions.iter().map(|region| RegionPlan {
-                name: region.name.to_string(),
-                functions: region
-                    .user_functions
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect(),
-                rate: region.rate.unwrap_or(policy.host().limits.load_rate),
-            })
-        });
-        CardPlan {
-            name: card_name(&address),
-            address,
-            regions: regions.into_iter().flatten().collect(),
-        }
-    });
-    HostPlan::new(cards.collect())
-}
-
 fn granted(policy: &Policy, ask: &Ask, grant: &Grant) -> Granted {
     let interface_id = policy
         .region(&ask.region)
@@ -437,8 +362,4 @@ fn revision(policy: &Policy) -> u64 {
 
 fn short(policy: &Policy) -> String {
     format!("{:016x}", revision(policy))
-}
-
-fn bound() -> u64 {
-    u64::try_from(FILE_MAX).unwrap_or(u64::MAX)
 }

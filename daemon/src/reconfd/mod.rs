@@ -35,6 +35,7 @@ mod orphans;
 pub mod outcome;
 pub mod pipeline;
 pub mod plan;
+mod policy_files;
 mod process_lock;
 mod program;
 mod records;

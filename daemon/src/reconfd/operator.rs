@@ -2,11 +2,13 @@
 //!
 //! Knows registrations, regions and words for people. Must not know frames.
 
+mod explain;
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use protocol::message::{EventKind, ImageRef};
+use protocol::message::EventKind;
 use tracing::info;
 use uuid::Uuid;
 
@@ -17,7 +19,6 @@ use super::chores;
 use super::enliven::{NotAlive, enliven};
 use super::host::{Ended, Host};
 use super::identity::{Generation, ProcessId};
-use super::judge::Question;
 use super::regions::NotNow;
 use super::registry::{Registration, Registry, check_named_path};
 use super::views;
@@ -222,75 +223,6 @@ impl Operator {
             },
             process,
         })
-    }
-
-    fn explain(&self, vm: Uuid, image: &str, slot: Option<u16>) -> Result<serde_json::Value, No> {
-        let host = &self.host;
-        let image = ImageRef::parse(image).map_err(|error| {
-            no(
-                error.to_string(),
-                "write publisher/name, publisher/name:version or sha256:HEX",
-            )
-        })?;
-        let (question, why_not) = {
-            let state = host.state();
-            let registration = state
-                .registry
-                .get(vm)
-                .ok_or_else(|| no(format!("VM {vm} is not attached"), "see `reconfctl vms`"))?;
-            let slots = Registry::slots(&host.plan, registration);
-            let chosen = match (slot, slots.as_slice()) {
-                (None, [only]) => only.clone(),
-                (None, _) => {
-                    return Err(no(
-                        format!("VM {vm} has {} slots", slots.len()),
-                        "add --slot N",
-                    ));
-                }
-                (Some(number), _) => slots
-                    .iter()
-                    .find(|slot| slot.slot == number)
-                    .cloned()
-                    .ok_or_else(|| {
-                        no(
-                            format!("VM {vm} has no slot {number}"),
-                            "see `reconfctl vms`",
-                        )
-                    })?,
-            };
-            let mut why_not = Vec::new();
-            if let Some(reason) = &state.stopped {
-                why_not.push(format!("new loads are stopped on this host: {reason}"));
-            }
-            if !state.registry.sole_holder(&host.plan, chosen.region, vm) {
-                why_not
-                    .push("another VM holds a user function that ends in this region".to_owned());
-            }
-            if let Some(held) = state
-                .regions
-                .get(chosen.region)
-                .and_then(|region| region.held.clone())
-            {
-                why_not.push(format!("the region is held: {held}"));
-            }
-            let question = Question {
-                vm,
-                tenant: registration.tenant.clone(),
-                region: chosen.region,
-                slots: slots.iter().map(|slot| slot.region).collect(),
-                image,
-            };
-            (question, why_not)
-        };
-        let mut explanation = host
-            .judge
-            .explain(&question)
-            .map_err(|failure| no(failure.reason, "write the image as the list does"))?;
-        if let Some(object) = explanation.as_object_mut() {
-            // What lies outside the policy and stands in the way all the same.
-            object.insert("also-in-the-way".to_owned(), serde_json::json!(why_not));
-        }
-        Ok(explanation)
     }
 
     async fn scrub(&self, label: &str, by: u32) -> Result<String, No> {

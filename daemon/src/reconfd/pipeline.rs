@@ -361,6 +361,7 @@ impl Accepted {
             cancelled,
         } = self;
         let ended = match task {
+            Task::Unchanged if !errand.past_cancel() => Err(cancelled_by_owner()),
             Task::Unchanged => Ok((
                 success(errand.active_function(), true),
                 "active already".to_owned(),

@@ -17,7 +17,7 @@ use super::super::views;
 use super::card::Card;
 use super::site::Site;
 use super::{attach, connect, host, load, until};
-use crate::ipc::ToCard;
+use crate::ipc::{RegionIndex, ToCard};
 
 /// A store on a disk that is full while the test says so.
 struct Full(Arc<std::sync::atomic::AtomicBool>);
@@ -170,6 +170,32 @@ async fn g13_a_cancel_is_true_or_too_late() {
     assert_eq!(
         card.heard(|packet| matches!(packet, ToCard::Commit { .. })),
         late
+    );
+}
+
+/// Whoever has the right to cancel decides, at whatever moment it speaks: the job's turn came
+/// between the two.
+#[tokio::test]
+async fn g13_a_cancel_that_was_granted_is_kept() {
+    let (_site, host, card) = host().await;
+    let vm = attach(&host, &[0]);
+    let turn = host.cards[0].turn(RegionIndex(1)).await.unwrap();
+    assert!(matches!(vm.load(1, "acme/aes").await, Reply::Load(_)));
+    until("the job in the queue", async || {
+        (host.cards[0].queued() > 0).then_some(())
+    })
+    .await;
+    let right: Vec<_> = host.state().cancels.drain().collect();
+    drop(turn);
+    until("its turn over", async || {
+        (host.cards[0].queued() == 0).then_some(())
+    })
+    .await;
+    let end = vm.ended(1).await.result.unwrap();
+    assert_eq!((right.len(), end.detail), (1, Detail::Cancelled));
+    assert_eq!(
+        card.heard(|packet| matches!(packet, ToCard::Offer { .. })),
+        0
     );
 }
 
