@@ -40,8 +40,6 @@ const EVENT_BOUND: usize = 64;
 pub struct Limits {
     /// A load's time before the size counts.
     pub load_base: Duration,
-    /// How long `reconf-card` waits for the last consent; an answer later than that is of no use.
-    pub commit_wait: Duration,
     /// Notice before the host takes something away.
     pub notice: Duration,
     /// Scrubs that may fail in a row.

@@ -189,7 +189,6 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared, StartError> {
         plan,
         limits: Limits {
             load_base: limits.load_base,
-            commit_wait: limits.commit_wait,
             notice: limits.notice,
             scrub_tries: limits.scrub_tries,
         },
