@@ -196,6 +196,7 @@ impl Region {
 mod tests {
     use super::*;
     use card::journal::{Job, Sha256};
+    use policy::files::Engine;
     use policy::ids::{InterfaceId, RegionType};
     use uuid::Uuid;
 
@@ -218,6 +219,7 @@ mod tests {
                 interface_id: InterfaceId(Uuid::nil()),
                 region_type: RegionType::parse("test.org/region").unwrap(),
                 bitstream_max: 1,
+                engine: Engine::Dfl,
             },
             blank: Blank::None,
             pace: Pace {

@@ -86,6 +86,7 @@ impl Setup {
             .parse()
             .map_err(|e: card::AddressError| wrong(e.to_string()))?;
         let shell = Shell::parse(&card.shell, &read_trusted(&card.shell, max)?)?;
+        shell.serves(card.engine)?;
         Ok(Self {
             host,
             card,
@@ -105,7 +106,7 @@ impl Setup {
                 let id = RegionId(stated.port);
                 let known = recovered.regions.get(&id).copied();
                 let state = known.unwrap_or(RegionState::UNKNOWN);
-                let facts = stated.facts(self.host.limits.bitstream_max);
+                let facts = stated.facts(self.card.engine, self.host.limits.bitstream_max);
                 let blank = blanks.hold(stated, facts.bitstream_max);
                 Region {
                     index,

@@ -3,12 +3,13 @@
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::files::Engine;
 use crate::ids::{
     Digest, Family, ImageName, ImageRef, InterfaceId, RegionType, Role, RolePattern, TargetPath,
     TenantName, VmId,
 };
 use crate::time::UnixTime;
-use crate::trust::{Revocation, TrustError};
+use crate::trust::{Format, Revocation, TrustError};
 
 use super::RegionKey;
 
@@ -140,6 +141,16 @@ pub enum Denial {
         /// What the image has.
         have: Vec<InterfaceId>,
     },
+    /// The bitstream for the region's interface is in a container of another engine.
+    #[error("the bitstream of {image} for this region is a {}, which the engine {} does not load", .format.name(), .engine.name())]
+    WrongFormat {
+        /// The image.
+        image: ImageName,
+        /// The container.
+        format: Format,
+        /// The card's engine.
+        engine: Engine,
+    },
     /// The bitstream that fits is too long.
     #[error("the bitstream of {image} has {size} bytes, above the region's limit of {max}")]
     TooLarge {
@@ -215,7 +226,9 @@ impl Denial {
             (Denial::Revoked { .. } | Denial::EpochTooLow { .. }, OwnList::Listed) => {
                 GuestView::Revoked
             }
-            (Denial::NoVariantForRegion { .. }, OwnList::Listed) => GuestView::WrongSlot,
+            (Denial::NoVariantForRegion { .. } | Denial::WrongFormat { .. }, OwnList::Listed) => {
+                GuestView::WrongSlot
+            }
             _ => GuestView::Denied,
         }
     }
@@ -236,6 +249,7 @@ impl Denial {
             Denial::Revoked { .. } => "revoked",
             Denial::EpochTooLow { .. } => "epoch-too-low",
             Denial::NoVariantForRegion { .. } => "no-variant-for-region",
+            Denial::WrongFormat { .. } => "wrong-format",
             Denial::TooLarge { .. } => "too-large",
             Denial::UnknownTarget { .. } => "unknown-target",
             Denial::DigestMismatch { .. } => "digest-mismatch",
@@ -271,6 +285,9 @@ impl Denial {
             }
             Denial::Revoked { .. } | Denial::EpochTooLow { .. } => "Load a newer version.",
             Denial::NoVariantForRegion { .. } => "Publish a bitstream of it for this interface id.",
+            Denial::WrongFormat { .. } => {
+                "Publish a bitstream of it in a format that this card's engine loads."
+            }
             Denial::TooLarge { .. } => "Raise bitstream_max in the shell or host file.",
             Denial::UnknownTarget { .. } => "Check that both processes read the same repository.",
             Denial::DigestMismatch { .. } => "Fetch the repository again.",

@@ -97,16 +97,24 @@ pub(super) fn fit<'a>(
     let mut found = None;
     for variant in candidates {
         have.push(variant.interface_id);
-        if fits(variant, region) {
+        if made_for(variant, region) {
             found = Some(variant);
         }
     }
-    let verdict = found.ok_or_else(|| Denial::NoVariantForRegion {
-        image: image.name.clone(),
-        want: region.interface_id,
-        region_type: region.region_type.clone(),
-        have,
-    });
+    let verdict = match found {
+        None => Err(Denial::NoVariantForRegion {
+            image: image.name.clone(),
+            want: region.interface_id,
+            region_type: region.region_type.clone(),
+            have,
+        }),
+        Some(variant) if !region.engine.takes(variant.format) => Err(Denial::WrongFormat {
+            image: image.name.clone(),
+            format: variant.format,
+            engine: region.engine,
+        }),
+        Some(variant) => Ok(variant),
+    };
     let variant = trail.step(Check::Fit, Some(image), verdict, |variant| {
         format!(
             "{} is for {}, as the region is",
@@ -129,8 +137,13 @@ pub(super) fn fit<'a>(
     Ok(variant)
 }
 
-/// Interface id equal, and the type too where the variant states one.
+/// Made for the region, and in a container that its engine loads.
 pub(super) fn fits(variant: &Variant, region: &RegionFacts) -> bool {
+    made_for(variant, region) && region.engine.takes(variant.format)
+}
+
+/// Interface id equal, and the type too where the variant states one.
+fn made_for(variant: &Variant, region: &RegionFacts) -> bool {
     variant.interface_id == region.interface_id
         && variant
             .region_type

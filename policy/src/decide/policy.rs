@@ -80,8 +80,9 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// [`FileError`]: a card without its shell file, or a user function that
-    /// two regions claim.
+    /// [`FileError`]: a card without its shell file, a shell file that does not
+    /// say what the card's engine needs, or a user function that two regions
+    /// claim.
     pub fn new(inputs: PolicyInputs) -> Result<Policy, FileError> {
         let PolicyInputs {
             host,
@@ -93,6 +94,9 @@ impl Policy {
         if let Some(card) = host.cards.get(shells.len()) {
             let why = format!("the shell file of the card {} was not read", card.address);
             return Err(conflict("host.toml", card.line, why));
+        }
+        for (card, shell) in host.cards.iter().zip(&shells) {
+            shell.serves(card.engine)?;
         }
         check_functions(&shells)?;
         let parts = std::iter::once(host.digest).chain(shells.iter().map(|shell| shell.digest));
@@ -172,8 +176,9 @@ impl Policy {
     /// What a bitstream for this region must fit.
     #[must_use]
     pub fn facts(&self, key: &RegionKey) -> Option<RegionFacts> {
+        let engine = self.host.card(&key.card)?.engine;
         self.region(key)
-            .map(|region| region.facts(self.host.limits.bitstream_max))
+            .map(|region| region.facts(engine, self.host.limits.bitstream_max))
     }
 
     /// The region in which a user function ends.

@@ -77,6 +77,49 @@ fn denied(policy: &Policy, ask: &Ask) -> &'static str {
 }
 
 #[test]
+fn b6_a_container_of_another_engine_has_a_reason_of_its_own() {
+    let mut list = image_list(1);
+    let variant = &mut list.images[0].variants[0];
+    variant.format = crate::trust::Format::Bit;
+    let (path, digest) = (variant.path.clone(), variant.sha256);
+    let policy = policy(GRANTS, &list);
+    let denial = decide(&policy, &ask("blue", "acme/aes:1.9"), NOW).unwrap_err();
+    assert_eq!(denial.code(), "wrong-format");
+    let text = denial.to_string();
+    assert!(text.contains("bit") && text.contains("dfl"), "{text}");
+    assert_eq!(denial.guest_view(OwnList::Foreign), GuestView::Denied);
+    assert_eq!(denial.guest_view(OwnList::Listed), GuestView::WrongSlot);
+    // The card's process says the same, whoever asks it.
+    let facts = policy.facts(&region(0)).unwrap();
+    let second = check_target(&catalogue(&list), &facts, &path, digest, &[], NOW);
+    assert_eq!(second.unwrap_err().code(), "wrong-format");
+    // Nothing of it is in the list that the guest sees, so it learns nothing of it.
+    let blue = tenant("blue");
+    let listed = super::list(&policy, vm(1), Some(&blue), &region(0), NOW).unwrap();
+    assert!(
+        listed
+            .iter()
+            .all(|image| image.name.to_string() != "acme/aes:1.9")
+    );
+    let own = own_list(
+        &policy,
+        vm(1),
+        Some(&blue),
+        &[region(0)],
+        &ask("blue", "acme/aes:1.9").image,
+        NOW,
+    );
+    assert_eq!(own, OwnList::Foreign);
+}
+
+#[test]
+fn a_shell_file_must_serve_the_engine_of_its_card() {
+    let mut inputs = inputs(GRANTS, &image_list(1));
+    inputs.host.cards[0].engine = crate::files::Engine::Hwicap;
+    assert_eq!(Policy::new(inputs).unwrap_err().code(), "missing-key");
+}
+
+#[test]
 fn a_grant_says_all_that_the_audit_needs() {
     let policy = policy(GRANTS, &image_list(3));
     let grant = decide(&policy, &ask("blue", "acme/aes:1.9"), NOW).unwrap();

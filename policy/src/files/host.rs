@@ -14,6 +14,7 @@ use super::limits::{Limits, LimitsTable};
 use super::read::Source;
 use super::{FileError, Problem};
 use crate::ids::{CardAddress, Digest, RolePattern};
+use crate::trust::Format;
 
 /// The parsed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +80,28 @@ pub enum LogLevel {
 pub enum Engine {
     /// DFL registers, by our own access.
     Dfl,
+    /// AXI HWICAP with a decoupler for each region, by our own access.
+    Hwicap,
+}
+
+impl Engine {
+    /// How it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Dfl => "dfl",
+            Engine::Hwicap => "hwicap",
+        }
+    }
+
+    /// Whether it can load what is in such a container.
+    #[must_use]
+    pub fn takes(self, format: Format) -> bool {
+        match format {
+            Format::Gbs => self == Engine::Dfl,
+            Format::Bit | Format::Bin => self == Engine::Hwicap,
+        }
+    }
 }
 
 /// What an engine can be demanded to do.

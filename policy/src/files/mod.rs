@@ -6,6 +6,7 @@
 //! file at line and column, with the nearest key that is known, for a setting
 //! that is ignored in silence protects nobody.
 
+mod design;
 mod error;
 mod grants;
 mod host;
@@ -14,6 +15,7 @@ mod read;
 mod shell;
 mod size;
 
+pub use design::{Hwicap, Placed};
 pub use error::{FileError, Problem};
 pub use grants::{GrantRule, Grants, Operation};
 pub use host::{Capability, CardEntry, Engine, Host, LogLevel, Registrars, Requirements};
@@ -26,3 +28,5 @@ pub const FILE_MAX: usize = 1024 * 1024;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_hwicap;

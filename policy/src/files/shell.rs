@@ -3,7 +3,7 @@
 //! Made by `reconfctl card probe`, checked and finished by the operator. User
 //! functions stand in it by address, so there is one file a card. What is not
 //! stated is taken to be absent: the defaults are the pessimistic ones. The
-//! sample is `docs/samples/shell.toml`.
+//! samples are `docs/samples/shell.toml` and `docs/samples/shell-hwicap.toml`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use super::design::{Hwicap, HwicapTable, Placed, agree, aligned};
 use super::read::Source;
-use super::{ByteSize, FileError, Problem, Rate};
+use super::{ByteSize, Engine, FileError, Problem, Rate};
 use crate::ids::{Digest, FunctionAddress, InterfaceId, RegionName, RegionType};
 
 /// The parsed file.
@@ -22,6 +23,10 @@ pub struct Shell {
     pub file: String,
     /// The operator's name for the static design.
     pub name: String,
+    /// The device, as the operator names it.
+    pub device: Option<Placed>,
+    /// Where the HWICAP is, for the engine of that name.
+    pub hwicap: Option<Hwicap>,
     /// The regions, by port.
     pub regions: Vec<Region>,
     /// SHA-256 of the file.
@@ -54,6 +59,12 @@ pub struct Region {
     pub answers_while_shut: bool,
     /// Must frames be checked?
     pub fence: Fence,
+    /// The frames that are the region's own, a line a group; none stated: not known.
+    pub frames: Vec<Placed>,
+    /// Bytes from the start of the HWICAP's BAR to the register that decouples the region.
+    pub decoupler: Option<u64>,
+    /// Bytes from there to the registers that show the function; none stated: it shows none.
+    pub identity: Option<u64>,
     /// Its line in the file.
     pub line: u32,
 }
@@ -87,13 +98,17 @@ pub struct RegionFacts {
     pub region_type: RegionType,
     /// Longest bitstream, in bytes.
     pub bitstream_max: u64,
+    /// Who programs it: each engine takes its own containers.
+    pub engine: Engine,
 }
 
 impl Region {
-    /// What a target must fit. `host_max` is the host's limit, in bytes.
+    /// What a target must fit. `host_max` is the host's limit, in bytes, and
+    /// `engine` the card's.
     #[must_use]
-    pub fn facts(&self, host_max: u64) -> RegionFacts {
+    pub fn facts(&self, engine: Engine, host_max: u64) -> RegionFacts {
         RegionFacts {
+            engine,
             interface_id: self.interface_id,
             region_type: self.region_type.clone(),
             bitstream_max: self.bitstream_max.map_or(host_max, |own| own.min(host_max)),
@@ -101,8 +116,9 @@ impl Region {
     }
 }
 
-pub(super) const SECTIONS: [(&str, &[&str]); 2] = [
-    ("the top of the file", &["name"]),
+pub(super) const SECTIONS: [(&str, &[&str]); 3] = [
+    ("the top of the file", &["name", "device"]),
+    ("[hwicap]", &["bar", "offset"]),
     (
         "[[region]]",
         &[
@@ -117,6 +133,9 @@ pub(super) const SECTIONS: [(&str, &[&str]); 2] = [
             "development",
             "answers_while_shut",
             "fence",
+            "frames",
+            "decoupler",
+            "identity",
         ],
     ),
 ];
@@ -125,6 +144,8 @@ pub(super) const SECTIONS: [(&str, &[&str]); 2] = [
 #[serde(deny_unknown_fields)]
 struct File {
     name: Spanned<String>,
+    device: Option<Spanned<String>>,
+    hwicap: Option<HwicapTable>,
     #[serde(default)]
     region: Vec<RegionTable>,
 }
@@ -146,6 +167,9 @@ struct RegionTable {
     answers_while_shut: bool,
     #[serde(default)]
     fence: Fence,
+    frames: Option<Spanned<Vec<Spanned<String>>>>,
+    decoupler: Option<Spanned<u64>>,
+    identity: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -176,18 +200,23 @@ impl Shell {
             ports: BTreeMap::new(),
             names: BTreeMap::new(),
             functions: BTreeMap::new(),
+            registers: BTreeMap::new(),
         };
         let mut parsed = Vec::new();
         for table in raw.region {
             parsed.push(regions.add(table, base)?);
         }
         parsed.sort_by_key(|region| region.port);
-        Ok(Shell {
+        let shell = Shell {
             name: name.clone(),
+            device: raw.device.map(|device| Placed::of(device, source)),
+            hwicap: raw.hwicap.map(|table| table.check(source)).transpose()?,
             regions: parsed,
             digest: Digest::of(bytes),
             file: file_name,
-        })
+        };
+        agree(&shell)?;
+        Ok(shell)
     }
 
     /// The region with this number.
@@ -212,6 +241,7 @@ struct Regions<'a> {
     ports: BTreeMap<u16, u32>,
     names: BTreeMap<RegionName, u32>,
     functions: BTreeMap<FunctionAddress, u32>,
+    registers: BTreeMap<u64, u32>,
 }
 
 impl Regions<'_> {
@@ -227,6 +257,8 @@ impl Regions<'_> {
             let why = "a region that no user function ends in serves nobody".to_owned();
             return Err(source.error(table.user_functions.span(), Problem::Value(why)));
         }
+        let decoupler = self.register(table.decoupler)?;
+        let identity = self.register(table.identity)?;
         Ok(Region {
             name: table.name.into_inner(),
             port: table.port.into_inner(),
@@ -247,9 +279,36 @@ impl Regions<'_> {
             development: table.development,
             answers_while_shut: table.answers_while_shut,
             fence: table.fence,
+            frames: frames(table.frames, source)?,
+            decoupler,
+            identity,
             line,
         })
     }
+
+    /// An offset that no other register of the file has.
+    fn register(&mut self, offset: Option<Spanned<u64>>) -> Result<Option<u64>, FileError> {
+        let Some(offset) = offset else {
+            return Ok(None);
+        };
+        once(&mut self.registers, &offset, "offset", self.source)?;
+        aligned(&offset, self.source).map(Some)
+    }
+}
+
+fn frames(
+    stated: Option<Spanned<Vec<Spanned<String>>>>,
+    source: Source<'_>,
+) -> Result<Vec<Placed>, FileError> {
+    let Some(stated) = stated else {
+        return Ok(Vec::new());
+    };
+    if stated.get_ref().is_empty() {
+        let why = "a region without frames takes no bitstream".to_owned();
+        return Err(source.error(stated.span(), Problem::Value(why)));
+    }
+    let lines = stated.into_inner().into_iter();
+    Ok(lines.map(|line| Placed::of(line, source)).collect())
 }
 
 fn once<T: Ord + Clone + std::fmt::Display>(

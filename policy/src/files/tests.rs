@@ -50,7 +50,11 @@ fn the_samples_are_read() {
     assert_eq!(shell.regions.len(), 2);
     let function = CardAddress::parse("pci:0000:3b:00.3").unwrap();
     assert_eq!(shell.region_of(&function).unwrap().port, 1);
-    let facts = shell.region(0).unwrap().facts(host.limits.bitstream_max);
+    let engine = host.cards[0].engine;
+    let facts = shell
+        .region(0)
+        .unwrap()
+        .facts(engine, host.limits.bitstream_max);
     assert_eq!(facts.bitstream_max, 64 << 20);
     let grants = grants(GRANTS).unwrap();
     assert_eq!(grants.rules().len(), 2);

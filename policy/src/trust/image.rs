@@ -14,6 +14,10 @@ use crate::ids::{
 pub enum Format {
     /// Intel's GBS.
     Gbs,
+    /// AMD's `.bit`: a header for people, and configuration words.
+    Bit,
+    /// AMD's `.bin`: configuration words alone.
+    Bin,
 }
 
 impl Format {
@@ -22,6 +26,8 @@ impl Format {
     pub fn name(self) -> &'static str {
         match self {
             Format::Gbs => "gbs",
+            Format::Bit => "bit",
+            Format::Bin => "bin",
         }
     }
 }

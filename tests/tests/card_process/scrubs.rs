@@ -123,7 +123,9 @@ fn a_blank_image_that_is_not_the_pinned_one_is_never_loaded() {
 fn inv5_a_fence_that_is_required_and_cannot_be_checked_refuses_every_load() {
     let stage = Stage::new();
     let shell = std::fs::read_to_string(stage.path("shell.toml")).unwrap();
-    let fenced = shell.replacen("port = 0", "port = 0\nfence = \"required\"", 1);
+    let fence = "port = 0\nfence = \"required\"\nframes = [\"logic top row 0 column 2\"]";
+    let fenced = shell.replacen("port = 0", fence, 1);
+    let fenced = format!("device = \"xc7z020\"\n{fenced}");
     std::fs::write(stage.path("shell.toml"), fenced).unwrap();
     let (stage, _running, mut client) = stage.into_ready();
     let end = client
