@@ -19,6 +19,7 @@
 #[cfg(test)]
 mod cases;
 mod detect;
+pub mod device;
 mod error;
 pub mod gbs;
 mod json;
