@@ -68,6 +68,7 @@ fn outcome(status: Status, detail: Detail) -> String {
         Detail::Interrupted => "the host was interrupted in the middle; the slot was made safe",
         Detail::BadName => "that is not an image name",
         Detail::Empty => "nothing is loaded in this slot",
+        Detail::Unfit => "the image's bitstream is not one that this slot takes",
     }
     .to_owned()
 }

@@ -75,6 +75,8 @@ pub enum Detail {
     BadName,
     /// Nothing is loaded in this slot.
     Empty,
+    /// The image's bitstream is not one that this slot takes; nothing was changed.
+    Unfit,
 }
 
 impl Status {
@@ -149,7 +151,7 @@ impl Status {
 
 impl Detail {
     /// Every detail, in the order of their numbers.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::None,
         Self::SlotNeeded,
         Self::NoSuchSlot,
@@ -170,6 +172,7 @@ impl Detail {
         Self::Interrupted,
         Self::BadName,
         Self::Empty,
+        Self::Unfit,
     ];
 
     /// The stable number, as it goes over the wire.
@@ -196,6 +199,7 @@ impl Detail {
             Self::Interrupted => 17,
             Self::BadName => 18,
             Self::Empty => 19,
+            Self::Unfit => 20,
         }
     }
 
@@ -223,6 +227,7 @@ impl Detail {
             Self::Interrupted => "interrupted",
             Self::BadName => "bad-name",
             Self::Empty => "empty",
+            Self::Unfit => "unfit",
         }
     }
 
@@ -259,6 +264,9 @@ impl Detail {
                 "Write publisher/name, publisher/name:version, or sha256: and 64 hex digits."
             }
             Self::Empty => "Load an image into the slot first.",
+            Self::Unfit => {
+                "Tell the image's publisher that the host refuses its bitstream, and load another image."
+            }
         })
     }
 }
