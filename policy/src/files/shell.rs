@@ -14,7 +14,7 @@ use toml::Spanned;
 use super::design::{Hwicap, HwicapTable, Placed, agree, aligned};
 use super::read::Source;
 use super::{ByteSize, Engine, FileError, Problem, Rate};
-use crate::ids::{Digest, FunctionAddress, InterfaceId, RegionName, RegionType};
+use crate::ids::{Digest, FunctionAddress, FunctionId, InterfaceId, RegionName, RegionType};
 
 /// The parsed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +76,9 @@ pub struct Blank {
     pub path: PathBuf,
     /// What it is.
     pub sha256: Digest,
+    /// The function that the region shows then. Needed to prove it where the
+    /// container does not name it.
+    pub function_id: Option<FunctionId>,
 }
 
 /// Whether bitstreams for a region are held to its frames.
@@ -177,6 +180,7 @@ struct RegionTable {
 struct BlankTable {
     path: PathBuf,
     sha256: Digest,
+    function_id: Option<FunctionId>,
 }
 
 impl Shell {
@@ -273,6 +277,7 @@ impl Regions<'_> {
             blank: table.blank.map(|blank| Blank {
                 path: base.join(blank.path),
                 sha256: blank.sha256,
+                function_id: blank.function_id,
             }),
             rate: table.rate.map(|rate| rate.0),
             bitstream_max: table.bitstream_max.map(|size| size.0),

@@ -46,6 +46,9 @@ fn the_sample_says_where_everything_is() {
         (Some(0x2_0000), Some(0x3_0000))
     );
     assert_eq!(right.decoupler, Some(0x2_1000));
+    let blank = left.blank.as_ref().unwrap();
+    assert_eq!(blank.path, Path::new("/etc/reconf/shells/blank-left.bit"));
+    assert_eq!(blank.function_id.unwrap().0.as_u128(), 1);
     shell.serves(Engine::Hwicap).unwrap();
     let refused = left.frames[0].refused(&shell.file, Problem::Value("no such row".to_owned()));
     assert_eq!(
