@@ -5,24 +5,15 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::bar::Block;
 use crate::config::{Config, OnClose, REGIONS};
-use crate::csr::{self, Store};
-use crate::dfl;
-use crate::fault::{Fault, Faults, Kind, Times};
-use crate::fme;
+use crate::csr;
+use crate::fault::{Fault, FaultRefused, Faults, Kind, Times};
 use crate::pci::{Asked, ConfigSpace, Identity};
-use crate::pr::{Engine, Surroundings};
-use crate::region::Side;
 use crate::regions::{RegionId, Regions};
-use crate::stats::{FunctionStats, Stats, count};
-
-/// PCI vendor of all functions (Intel).
-pub const VENDOR: u16 = 0x8086;
-/// PCI device of the management function.
-pub const MANAGEMENT_DEVICE: u16 = 0x09c4;
-/// PCI device of a user function.
-pub const USER_DEVICE: u16 = 0x09c5;
+use crate::shape::{Around, Inside};
+use crate::silicon::Written;
+use crate::slot::Slot;
+use crate::stats::{Stats, count};
 
 /// One of the card's PCI functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,17 +22,6 @@ pub enum PciFunction {
     Management,
     /// What a guest gets: the way into one region.
     User(RegionId),
-}
-
-impl PciFunction {
-    /// Size of its BAR0 in bytes.
-    #[must_use]
-    pub fn bar_size(self) -> u64 {
-        match self {
-            Self::Management => dfl::MANAGEMENT_BAR,
-            Self::User(_) => dfl::USER_BAR,
-        }
-    }
 }
 
 /// Where in a function an access goes.
@@ -53,29 +33,11 @@ pub enum Space {
     Bar0,
 }
 
-/// Why a fault was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum FaultRefused {
-    /// Too many wait already.
-    #[error("no room: {} faults wait", crate::fault::MAX_FAULTS)]
-    Full,
-    /// A fault of the whole card cannot be of one region.
-    #[error("this fault is of the whole card, not of a region")]
-    NotOfARegion,
-    /// A state, not an event: only `until-cleared` means something.
-    #[error("this fault lasts: give \"times\": \"until-cleared\"")]
-    Lasting,
-    /// Below one byte a second nothing ever ends; that is another fault.
-    #[error("bytes_per_second is at least 1")]
-    NoSpeed,
-}
-
 /// A simulated card.
 #[derive(Debug, Clone)]
 pub struct Card {
     config: Config,
-    engine: Engine,
-    regions: Regions,
+    inside: Inside,
     faults: Faults,
     /// The count of data stores from which on the card is gone.
     gone_from: Option<u64>,
@@ -84,45 +46,37 @@ pub struct Card {
     power_cycles: u64,
 }
 
-/// A PCI function's own state.
-#[derive(Debug, Clone)]
-struct Slot {
-    space: ConfigSpace,
-    connected: u64,
-    stats: FunctionStats,
-}
-
-impl Slot {
-    fn new(device: u16, serial: Option<u64>, bar_size: u64) -> Self {
-        let identity = Identity {
-            vendor: VENDOR,
-            device,
-            serial,
-            bar_size,
-        };
-        Self {
-            space: ConfigSpace::new(identity),
-            connected: 0,
-            stats: FunctionStats::default(),
-        }
-    }
-}
-
 impl Card {
-    /// A card as power finds it: regions without content, SFTRST 0, access with the host.
+    /// A card as power finds it: regions without content. DFL: SFTRST 0,
+    /// access with the host. AMD: all regions coupled.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let user = Slot::new(USER_DEVICE, None, dfl::USER_BAR);
+        let inside = Inside::new(&config);
+        let ids = inside.ids();
+        let slot = |function, device, serial| {
+            Slot::new(Identity {
+                vendor: ids.vendor,
+                device,
+                serial,
+                bar_size: inside.bar_size(function),
+            })
+        };
+        let serial = Some(config.serial);
         Self {
-            engine: Engine::new(config.interface_id, config.rate, config.fifo.words()),
-            regions: Regions::new(),
+            management: slot(PciFunction::Management, ids.management, serial),
+            user: RegionId::ALL.map(|id| slot(PciFunction::User(id), ids.user, None)),
+            inside,
             faults: Faults::default(),
             gone_from: None,
-            management: Slot::new(MANAGEMENT_DEVICE, Some(config.serial), dfl::MANAGEMENT_BAR),
-            user: [user.clone(), user],
             power_cycles: 0,
             config,
         }
+    }
+
+    /// Size of a function's BAR0 in bytes.
+    #[must_use]
+    pub fn bar_size(&self, function: PciFunction) -> u64 {
+        self.inside.bar_size(function)
     }
 
     /// Reads `out.len()` bytes. What does not exist, and a card that is gone, reads all-ones.
@@ -135,7 +89,7 @@ impl Card {
             Space::Config => self.slot(function).space.read(offset, out),
             Space::Bar0 => {
                 let now = self.settle();
-                csr::load(offset, out, |register| self.load(function, register, now));
+                self.inside.read(function, offset, out, now);
             }
         }
     }
@@ -156,8 +110,9 @@ impl Card {
             Space::Bar0 => {
                 for store in csr::stores(offset, bytes) {
                     if !self.is_gone() {
-                        let now = self.settle();
-                        self.store(function, store, now);
+                        self.settle();
+                        let (inside, mut around) = self.parts();
+                        inside.store(function, store, &mut around);
                     }
                 }
             }
@@ -167,37 +122,22 @@ impl Card {
     /// A function level reset.
     ///
     /// Of the management function: the static logic starts over (engine and
-    /// ports, access to the host), the content of the regions stays. Of a user
+    /// ports or decouplers), the content of the regions stays. Of a user
     /// function: its configuration space, and its region's function as far as
     /// the guest reaches it.
     pub fn reset(&mut self, function: PciFunction) {
-        let now = self.settle();
+        self.settle();
         let slot = self.slot_mut(function);
         slot.space.reset();
         count(&mut slot.stats.resets);
-        match function {
-            PciFunction::User(region) => {
-                self.regions.of(region).guest_reset(now);
-                self.engine.port_moved(&mut self.regions);
-            }
-            PciFunction::Management => {
-                let (engine, mut around) = self.parts(now);
-                engine.hard_reset(&mut around);
-                for region in self.regions.iter_mut() {
-                    region.shell_reset(now);
-                }
-            }
-        }
+        let (inside, mut around) = self.parts();
+        inside.reset(function, &mut around);
     }
 
     /// Power off and on: nothing is left but the counts and the faults.
     pub fn power_cycle(&mut self) {
-        let now = self.config.clock.now();
-        let (engine, mut around) = self.parts(now);
-        engine.hard_reset(&mut around);
-        for region in self.regions.iter_mut() {
-            region.power_cycle();
-        }
+        let (inside, mut around) = self.parts();
+        inside.power_cycle(&mut around);
         for slot in self.user.iter_mut().chain([&mut self.management]) {
             slot.space.reset();
         }
@@ -232,9 +172,18 @@ impl Card {
         if whole_card && fault.region.is_some() {
             return Err(FaultRefused::NotOfARegion);
         }
+        let fits = match &self.inside {
+            Inside::Dfl(_) => fault.kind.is_of_dfl(),
+            Inside::Hwicap(_) => fault.kind.is_of_hwicap(),
+        };
+        if !fits {
+            return Err(FaultRefused::NotOfThisShape);
+        }
         match fault.kind {
             Kind::StickyError { bits } => {
-                self.engine.raise(bits);
+                if let Inside::Dfl(dfl) = &mut self.inside {
+                    dfl.engine.raise(bits);
+                }
                 if fault.times == Times::Once {
                     return Ok(());
                 }
@@ -243,7 +192,7 @@ impl Card {
                 if fault.times == Times::Once {
                     return Err(FaultRefused::Lasting);
                 }
-                self.gone_from = Some(self.engine.data_stores.saturating_add(after_words));
+                self.gone_from = Some(self.inside.data_stores().saturating_add(after_words));
             }
             Kind::SlowRate {
                 bytes_per_second: 0,
@@ -270,18 +219,54 @@ impl Card {
     pub fn stats(&self) -> Stats {
         let mut stats = Stats {
             management: self.management.stats,
-            stray_data_stores: self.engine.stray_data_stores,
-            engine_resets: self.engine.resets,
             power_cycles: self.power_cycles,
             ..Stats::default()
         };
-        for (to, region) in stats.regions.iter_mut().zip(self.regions.iter()) {
+        match &self.inside {
+            Inside::Dfl(dfl) => {
+                stats.stray_data_stores = dfl.engine.stray_data_stores;
+                stats.engine_resets = dfl.engine.resets;
+            }
+            Inside::Hwicap(shell) => stats.hwicap = Some(shell.stats()),
+        }
+        for (to, region) in stats.regions.iter_mut().zip(self.inside.regions().iter()) {
             *to = region.stats;
         }
         for (to, slot) in stats.user.iter_mut().zip(&self.user) {
             *to = slot.stats;
         }
         stats
+    }
+
+    /// The frames that were written since the last [`Card::mark`]; `None`: a
+    /// card whose frames nobody knows.
+    pub fn written(&mut self) -> Option<Written> {
+        self.settle();
+        match &self.inside {
+            Inside::Dfl(_) => None,
+            Inside::Hwicap(shell) => Some(shell.logic().written()),
+        }
+    }
+
+    /// Forgets which frames were written. `None`: see [`Card::written`].
+    pub fn mark(&mut self) -> Option<()> {
+        self.settle();
+        match &mut self.inside {
+            Inside::Dfl(_) => None,
+            Inside::Hwicap(shell) => {
+                shell.logic_mut().forget_written();
+                Some(())
+            }
+        }
+    }
+
+    /// The device's name, where the card has frames.
+    #[must_use]
+    pub fn device(&self) -> Option<&str> {
+        match &self.inside {
+            Inside::Dfl(_) => None,
+            Inside::Hwicap(shell) => Some(shell.logic().geometry().name()),
+        }
     }
 
     /// The interface id that payloads must carry.
@@ -299,7 +284,7 @@ impl Card {
     /// The regions, with all that time has brought.
     pub(crate) fn settled_regions(&mut self) -> &mut Regions {
         self.settle();
-        &mut self.regions
+        self.inside.regions_mut()
     }
 
     /// The function's configuration space, and whether a client holds it.
@@ -310,7 +295,7 @@ impl Card {
 
     pub(crate) fn is_gone(&self) -> bool {
         self.gone_from
-            .is_some_and(|from| self.engine.data_stores >= from)
+            .is_some_and(|from| self.inside.data_stores() >= from)
     }
 
     fn slot(&self, function: PciFunction) -> &Slot {
@@ -331,65 +316,20 @@ impl Card {
         }
     }
 
-    /// The engine, and what it needs of the rest.
-    fn parts(&mut self, now: Duration) -> (&mut Engine, Surroundings<'_>) {
-        let around = Surroundings {
-            now,
-            regions: &mut self.regions,
+    /// What is inside, and what it needs of the rest.
+    fn parts(&mut self) -> (&mut Inside, Around<'_>) {
+        let around = Around {
+            now: self.config.clock.now(),
             faults: &mut self.faults,
             table: &self.config.table,
         };
-        (&mut self.engine, around)
+        (&mut self.inside, around)
     }
 
     /// Lets happen what time has brought.
     fn settle(&mut self) -> Duration {
-        let now = self.config.clock.now();
-        let (engine, mut around) = self.parts(now);
-        engine.settle(&mut around);
-        now
-    }
-
-    fn load(&self, function: PciFunction, register: u64, now: Duration) -> u64 {
-        match function {
-            PciFunction::User(region) => match self.regions.get(region.number()) {
-                Some(region) if register < dfl::USER_BAR => region.read(Side::Guest, register, now),
-                _ => u64::MAX,
-            },
-            PciFunction::Management => match Block::at(register) {
-                Block::Fme => fme::read(register, &self.regions),
-                Block::Thermal(register) => fme::read_thermal(register),
-                Block::Errors(register) => fme::read_errors(register),
-                Block::Pr(register) => self.engine.read(register),
-                Block::Port(number, register) => self
-                    .regions
-                    .get(number)
-                    .map_or(u64::MAX, |region| region.read(Side::Host, register, now)),
-                Block::Hole => 0,
-                Block::Outside => u64::MAX,
-            },
-        }
-    }
-
-    fn store(&mut self, function: PciFunction, store: Store, now: Duration) {
-        let (side, number, store) = match function {
-            PciFunction::User(region) if store.register < dfl::USER_BAR => {
-                (Side::Guest, region.number(), store)
-            }
-            PciFunction::User(_) => return,
-            PciFunction::Management => match Block::at(store.register) {
-                Block::Fme => return fme::write(store, &mut self.regions, &mut self.faults),
-                Block::Pr(register) => {
-                    let (engine, mut around) = self.parts(now);
-                    return engine.write(Store { register, ..store }, &mut around);
-                }
-                Block::Port(number, register) => (Side::Host, number, Store { register, ..store }),
-                Block::Thermal(_) | Block::Errors(_) | Block::Hole | Block::Outside => return,
-            },
-        };
-        if let Some(region) = self.regions.get_mut(number) {
-            region.write(side, store, now, &mut self.faults);
-            self.engine.port_moved(&mut self.regions);
-        }
+        let (inside, mut around) = self.parts();
+        inside.settle(&mut around);
+        around.now
     }
 }

@@ -11,8 +11,9 @@ use uuid::Uuid;
 
 use crate::card::Card;
 use crate::clock::Clock;
-use crate::config::{Config, FifoDepth, OnClose, Rate};
+use crate::config::{self, Config, FifoDepth, OnClose, Rate};
 use crate::serve::{ServeError, Sockets, serve};
+use crate::silicon::{Geometry, GeometryError};
 use crate::table::{Table, TableError};
 
 /// A table longer than this is a mistake.
@@ -36,9 +37,29 @@ struct Arguments {
     /// Serial number (PCI Express device serial number) in hexadecimal.
     #[arg(long, value_parser = serial)]
     serial: u64,
-    /// Interface id: which partial bitstreams fit.
-    #[arg(long, value_name = "UUID")]
-    interface_id: Uuid,
+    /// Whose register map the card has: `dfl` (a classic Intel PAC), or `hwicap` (an AMD
+    /// shell with an AXI HWICAP core, decouplers and identity blocks).
+    #[arg(long, value_enum, default_value = "dfl")]
+    shape: Shape,
+    /// Interface id: which partial bitstreams fit (dfl).
+    #[arg(
+        long,
+        value_name = "UUID",
+        required_unless_present = "device",
+        conflicts_with = "device"
+    )]
+    interface_id: Option<Uuid>,
+    /// The FPGA, by a name or IDCODE that the table of --geometry has (hwicap).
+    #[arg(
+        long,
+        value_name = "NAME",
+        required_if_eq("shape", "hwicap"),
+        requires = "geometry"
+    )]
+    device: Option<String>,
+    /// A table of column layouts, with the device in it (hwicap): bitstream/geometry/*.txt.
+    #[arg(long, value_name = "FILE", requires = "device")]
+    geometry: Option<PathBuf>,
     /// Speed of reconfiguration: `instant`, or bytes a second (`k`: 1000, `M`: 1000000).
     #[arg(long, default_value = "instant")]
     rate: Rate,
@@ -46,7 +67,7 @@ struct Arguments {
     #[arg(long, default_value = "256")]
     fifo: FifoDepth,
     /// Payloads of other formats: lines of `SHA256 AFU-UUID`; the digest is of the
-    /// payload padded with zeros to four bytes.
+    /// payload padded with zeros to four bytes (dfl), of a .bit file's data (hwicap).
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
     /// Reset a function when its client goes, as the kernel's VFIO does.
@@ -54,8 +75,21 @@ struct Arguments {
     reset_on_close: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Shape {
+    Dfl,
+    Hwicap,
+}
+
 #[derive(Debug, Error)]
 enum Failed {
+    #[error("--device and --geometry are of --shape hwicap")]
+    StrayDevice,
+    #[error("{path}: {source}")]
+    Geometry {
+        path: PathBuf,
+        source: GeometryError,
+    },
     #[error("{path}: {source}")]
     ReadTable {
         path: PathBuf,
@@ -98,8 +132,9 @@ fn run(arguments: &Arguments) -> Result<(), Failed> {
         .transpose()?
         .unwrap_or_default();
     let card = Card::new(Config {
+        shape: shape(arguments)?,
         serial: arguments.serial,
-        interface_id: arguments.interface_id,
+        interface_id: arguments.interface_id.unwrap_or_default(),
         rate: arguments.rate,
         fifo: arguments.fifo,
         table,
@@ -120,7 +155,34 @@ fn run(arguments: &Arguments) -> Result<(), Failed> {
     Ok(())
 }
 
+/// What the arguments say of the shape. clap has seen to it that what belongs together is there.
+fn shape(arguments: &Arguments) -> Result<config::Shape, Failed> {
+    let given = arguments
+        .device
+        .as_deref()
+        .zip(arguments.geometry.as_deref());
+    match (arguments.shape, given) {
+        (Shape::Hwicap, Some((device, path))) => {
+            let geometry = Geometry::parse(&read_text(path)?, device);
+            let geometry = geometry.map_err(|source| Failed::Geometry {
+                path: path.to_owned(),
+                source,
+            })?;
+            Ok(config::Shape::Hwicap(Box::new(geometry)))
+        }
+        (Shape::Dfl, None) => Ok(config::Shape::Dfl),
+        _ => Err(Failed::StrayDevice),
+    }
+}
+
 fn read_table(path: &Path) -> Result<Table, Failed> {
+    Table::parse(&read_text(path)?).map_err(|source| Failed::BadTable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn read_text(path: &Path) -> Result<String, Failed> {
     let unreadable = |source| Failed::ReadTable {
         path: path.to_owned(),
         source,
@@ -130,11 +192,7 @@ fn read_table(path: &Path) -> Result<Table, Failed> {
             path: path.to_owned(),
         });
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    Table::parse(&text).map_err(|source| Failed::BadTable {
-        path: path.to_owned(),
-        source,
-    })
+    std::fs::read_to_string(path).map_err(unreadable)
 }
 
 fn serial(text: &str) -> Result<u64, std::num::ParseIntError> {

@@ -9,6 +9,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::silicon::Geometry;
 use crate::table::Table;
 
 /// How many regions, and so ports and user functions, a card has.
@@ -17,9 +18,12 @@ pub const REGIONS: usize = 2;
 /// Everything that one card needs to know at its start.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// Whose register map it has.
+    pub shape: Shape,
     /// Device serial number (extended capability 0003h of the management function).
     pub serial: u64,
     /// Which partial bitstreams fit: read back at `INTFC_ID_H`, `INTFC_ID_L`.
+    /// Nil in the AMD shape, which has no such register.
     pub interface_id: Uuid,
     /// How fast the configuration engine swallows words.
     pub rate: Rate,
@@ -34,10 +38,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// A card with the usual values: instant, 256 words deep, no table, state kept on close.
+    /// A card of the DFL shape with the usual values: instant, 256 words deep, no table, state kept on close.
     #[must_use]
     pub fn new(serial: u64, interface_id: Uuid) -> Self {
         Self {
+            shape: Shape::Dfl,
             serial,
             interface_id,
             rate: Rate::Instant,
@@ -47,6 +52,15 @@ impl Config {
             clock: Clock::wall(),
         }
     }
+}
+
+/// Whose register map a card has.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    /// Device feature list, classic.
+    Dfl,
+    /// AXI HWICAP, decouplers and identity blocks, around a device of this geometry.
+    Hwicap(Box<Geometry>),
 }
 
 /// What happens to a function when its vfio-user client disconnects.

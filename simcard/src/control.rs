@@ -25,8 +25,10 @@ enum Refused {
     Missing(&'static str),
     #[error("the card has no region {0}")]
     NoRegion(u8),
+    #[error("nobody knows the frames of a card of this shape")]
+    NoFrames,
     #[error("{0}")]
-    Fault(#[from] crate::card::FaultRefused),
+    Fault(#[from] crate::fault::FaultRefused),
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,12 +54,14 @@ enum Get {
     Stats,
     State,
     Faults,
+    Frames,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Act {
     PowerCycle,
+    Mark,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -80,6 +84,7 @@ enum Name {
     AccessIgnored,
     WrongIdentity,
     CardGone,
+    ConfigError,
     SlowRate,
 }
 
@@ -109,17 +114,24 @@ fn serve(card: &mut Card, line: &[u8]) -> Result<Value, Refused> {
                 Get::Stats => json!({"ok": true, "stats": card.stats()}),
                 Get::State => json!({"ok": true, "state": card.state()}),
                 Get::Faults => json!({"ok": true, "faults": card.faults()}),
+                Get::Frames => {
+                    let frames = card.written().ok_or(Refused::NoFrames)?;
+                    json!({"ok": true, "frames": frames})
+                }
             })
         }
         Line {
             get: None,
-            act: Some(Act::PowerCycle),
+            act: Some(act),
             clear: None,
             fault: None,
             ..
         } => {
             line.only(&[])?;
-            card.power_cycle();
+            match act {
+                Act::PowerCycle => card.power_cycle(),
+                Act::Mark => card.mark().ok_or(Refused::NoFrames)?,
+            }
             Ok(json!({"ok": true}))
         }
         Line {
@@ -173,7 +185,7 @@ impl Line {
             Name::PrError => &["region", "times", "bits", "at"],
             Name::StickyError => &["region", "times", "bits"],
             Name::CreditsStuck => &["region", "times", "credit"],
-            Name::CardGone => &["region", "times", "after_words"],
+            Name::CardGone | Name::ConfigError => &["region", "times", "after_words"],
             Name::SlowRate => &["region", "times", "bytes_per_second"],
             _ => &["region", "times"],
         };
@@ -204,6 +216,9 @@ impl Line {
             Name::CardGone => Kind::CardGone {
                 after_words: self.after_words.unwrap_or(0),
             },
+            Name::ConfigError => Kind::ConfigError {
+                after_words: self.after_words.unwrap_or(0),
+            },
             Name::SlowRate => Kind::SlowRate {
                 bytes_per_second: self
                     .bytes_per_second
@@ -226,86 +241,4 @@ impl Line {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use uuid::Uuid;
-
-    fn ask(card: &mut Card, line: &str) -> Value {
-        serde_json::from_str(&answer(card, line.as_bytes())).unwrap()
-    }
-
-    fn card() -> Card {
-        Card::new(Config::new(0xabc, Uuid::from_u128(1)))
-    }
-
-    #[test]
-    fn state_and_stats_are_told() {
-        let mut card = card();
-        let state = ask(&mut card, r#"{"get":"state"}"#);
-        assert_eq!(state["state"]["serial"], "0000000000000abc");
-        assert_eq!(state["state"]["regions"][1]["access"], "host");
-        assert_eq!(state["state"]["regions"][0]["function"], Value::Null);
-        let stats = ask(&mut card, r#"{"get":"stats"}"#);
-        assert_eq!(stats["stats"]["regions"][0]["pr_starts"], 0);
-        assert_eq!(ask(&mut card, r#"{"do":"power-cycle"}"#)["ok"], true);
-        assert_eq!(
-            ask(&mut card, r#"{"get":"stats"}"#)["stats"]["power_cycles"],
-            1
-        );
-    }
-
-    #[test]
-    fn every_fault_can_be_said() {
-        let mut card = card();
-        for line in [
-            r#"{"fault":"pr-error","bits":["crc","incompatible"],"region":1,"at":"data"}"#,
-            r#"{"fault":"sticky-error","bits":["operation"],"times":"until-cleared"}"#,
-            r#"{"fault":"hang","region":0}"#,
-            r#"{"fault":"credits-stuck","credit":1}"#,
-            r#"{"fault":"credits-stuck"}"#,
-            r#"{"fault":"rst-no-ack"}"#,
-            r#"{"fault":"busy-stuck"}"#,
-            r#"{"fault":"port-no-ack","region":0}"#,
-            r#"{"fault":"port-ack-stuck"}"#,
-            r#"{"fault":"access-ignored"}"#,
-            r#"{"fault":"wrong-identity"}"#,
-            r#"{"fault":"card-gone","times":"until-cleared","after_words":7}"#,
-            r#"{"fault":"slow-rate","bytes_per_second":1000}"#,
-        ] {
-            assert_eq!(ask(&mut card, line), json!({"ok": true}), "{line}");
-        }
-        let faults = ask(&mut card, r#"{"get":"faults"}"#);
-        assert_eq!(faults["faults"].as_array().unwrap().len(), 13);
-        assert_eq!(faults["faults"][0]["fault"], "pr-error");
-        ask(&mut card, r#"{"clear":"faults"}"#);
-        assert_eq!(ask(&mut card, r#"{"get":"faults"}"#)["faults"], json!([]));
-    }
-
-    #[test]
-    fn nonsense_is_refused_with_a_reason() {
-        let mut card = card();
-        for line in [
-            "",
-            "{}",
-            "[]",
-            r#"{"get":"state","do":"power-cycle"}"#,
-            r#"{"get":"state","region":0}"#,
-            r#"{"get":"weather"}"#,
-            r#"{"fault":"hang","bits":["crc"]}"#,
-            r#"{"fault":"hang","region":2}"#,
-            r#"{"fault":"rst-no-ack","region":0}"#,
-            r#"{"fault":"pr-error"}"#,
-            r#"{"fault":"pr-error","bits":[]}"#,
-            r#"{"fault":"slow-rate"}"#,
-            r#"{"fault":"slow-rate","bytes_per_second":0}"#,
-            r#"{"fault":"card-gone"}"#,
-            r#"{"fault":"hang","extra":1}"#,
-        ] {
-            let reply = ask(&mut card, line);
-            assert_eq!(reply["ok"], false, "{line}");
-            assert!(!reply["error"].as_str().unwrap().is_empty());
-        }
-        assert!(card.faults().is_empty());
-    }
-}
+mod tests;

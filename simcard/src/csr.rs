@@ -48,6 +48,25 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The 32-bit stores that a bus of that width makes of it, low half first:
+    /// offset, value, mask.
+    pub(crate) fn words(self) -> impl Iterator<Item = (u64, u32, u32)> {
+        let half = |value: u64| u32::try_from(value & u64::from(u32::MAX)).unwrap_or(0);
+        [(0, 0), (4, 32)]
+            .into_iter()
+            .map(move |(lane, shift)| {
+                let register = self.register.wrapping_add(lane);
+                (
+                    register,
+                    half(self.value >> shift),
+                    half(self.mask >> shift),
+                )
+            })
+            .filter(|(_, _, mask)| *mask != 0)
+    }
+}
+
 /// What a bit is driven to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
@@ -109,6 +128,21 @@ pub(crate) fn load(offset: u64, out: &mut [u8], mut read: impl FnMut(u64) -> u64
             .into_iter()
             .nth(usize::try_from(at & 7).unwrap_or(0))
             .unwrap_or(0xff);
+    }
+}
+
+/// The same over registers of 32 bits: each is read once, and only where a byte of it is wanted.
+pub(crate) fn load_words(offset: u64, out: &mut [u8], mut read: impl FnMut(u64) -> u32) {
+    let mut held = None;
+    for (at, byte) in (offset..).zip(out) {
+        let register = at & !3;
+        let value = match held {
+            Some((known, value)) if known == register => value,
+            _ => read(register),
+        };
+        held = Some((register, value));
+        let lane = usize::try_from(at & 3).unwrap_or(0);
+        *byte = value.to_le_bytes().into_iter().nth(lane).unwrap_or(0xff);
     }
 }
 

@@ -98,11 +98,56 @@ pub enum Kind {
         /// Words still taken.
         after_words: u64,
     },
+    /// Configuration stops (CFGERR) that many words into the next reconfiguration.
+    ConfigError {
+        /// Words still taken.
+        after_words: u64,
+    },
     /// The next reconfiguration runs at this speed.
     SlowRate {
         /// Bytes a second, never zero.
         bytes_per_second: u64,
     },
+}
+
+impl Kind {
+    /// Whether a card of the DFL shape has what this fault breaks.
+    pub(crate) fn is_of_dfl(&self) -> bool {
+        !matches!(self, Self::ConfigError { .. })
+    }
+
+    /// Whether a card of the AMD shape has what this fault breaks.
+    pub(crate) fn is_of_hwicap(&self) -> bool {
+        matches!(
+            self,
+            Self::Hang
+                | Self::AccessIgnored
+                | Self::WrongIdentity
+                | Self::CardGone { .. }
+                | Self::ConfigError { .. }
+                | Self::SlowRate { .. }
+        )
+    }
+}
+
+/// Why a fault was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FaultRefused {
+    /// Too many wait already.
+    #[error("no room: {MAX_FAULTS} faults wait")]
+    Full,
+    /// A fault of the whole card cannot be of one region.
+    #[error("this fault is of the whole card, not of a region")]
+    NotOfARegion,
+    /// A state, not an event: only `until-cleared` means something.
+    #[error("this fault lasts: give \"times\": \"until-cleared\"")]
+    Lasting,
+    /// Below one byte a second nothing ever ends; that is another fault.
+    #[error("bytes_per_second is at least 1")]
+    NoSpeed,
+    /// What it would break, this card does not have.
+    #[error("a card of this shape has nothing that this fault could break")]
+    NotOfThisShape,
 }
 
 /// A fault that waits for its moment.

@@ -64,6 +64,11 @@ impl Fifo {
         self.level == 0
     }
 
+    /// Whether a fault keeps it from emptying.
+    pub(crate) fn blocked(&self) -> bool {
+        self.drain == Drain::Blocked
+    }
+
     pub(crate) fn push(&mut self) -> Push {
         match self.drain {
             Drain::At(Rate::Instant) => Push::Taken,

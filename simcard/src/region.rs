@@ -124,6 +124,12 @@ impl Region {
         self.access
     }
 
+    /// The guest reaches the function: what a decoupler does after a reset. No
+    /// driver did it, so nothing is counted.
+    pub(crate) fn couple(&mut self) {
+        self.access = Access::Guest;
+    }
+
     /// Whether the function is held in reset, and the port has said so.
     pub(crate) fn in_reset(&self) -> bool {
         self.acknowledged

@@ -248,7 +248,7 @@ impl FunctionDevice<'_> {
 impl Device for FunctionDevice<'_> {
     fn size(&self, region: Region) -> u64 {
         match region {
-            Region::Bar0 => self.function.bar_size(),
+            Region::Bar0 => self.shared.card().bar_size(self.function),
             Region::Config => CONFIG_SPACE,
         }
     }

@@ -16,6 +16,9 @@ pub struct State {
     pub serial: String,
     /// The interface id that payloads must carry.
     pub interface_id: Uuid,
+    /// The device, of a card whose frames are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// A fault made the card vanish.
     pub gone: bool,
     /// By number.
@@ -85,6 +88,7 @@ impl Card {
         State {
             serial: format!("{:016x}", self.serial()),
             interface_id: self.interface_id(),
+            device: self.device().map(str::to_owned),
             gone: self.is_gone(),
             regions,
             management: self.function_state(PciFunction::Management),

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::config::REGIONS;
+use crate::hwicap::HwicapStats;
 
 /// Counts of one region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -54,6 +55,9 @@ pub struct Stats {
     pub engine_resets: u64,
     /// Power cycles.
     pub power_cycles: u64,
+    /// What only a card of the AMD shape counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hwicap: Option<HwicapStats>,
 }
 
 /// One more, without ever wrapping.

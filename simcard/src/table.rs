@@ -3,7 +3,9 @@
 //! A real partial bitstream means nothing to a simulated fabric. A table given
 //! at the start says which function each one makes. The digest is SHA-256 over
 //! what arrives at the data register: the payload **padded with zeros to a
-//! multiple of four bytes**, for the register takes whole words.
+//! multiple of four bytes**, for the register takes whole words. A card of the
+//! AMD shape takes the words of a file most significant byte first, so that the
+//! digest is of the file's data as it stands in a `.bit` or big-endian `.bin`.
 
 use std::collections::HashMap;
 
@@ -68,6 +70,12 @@ impl Table {
     /// Adds what `payload` makes; the padding is done here.
     pub fn insert_payload(&mut self, payload: &[u8], function: Uuid) {
         self.0.insert(padded_digest(payload), function);
+    }
+
+    /// Whether it knows no payload at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// What the payload with this digest makes.

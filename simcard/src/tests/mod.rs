@@ -9,6 +9,7 @@ mod any;
 mod engine;
 mod faults;
 mod gates;
+mod hwicap;
 mod map;
 
 use std::time::Duration;
