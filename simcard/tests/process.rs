@@ -357,3 +357,56 @@ fn a_card_in_process_stops_and_leaves_nothing() {
     // Its place is free again.
     drop(UnixListener::bind(&sockets.management).unwrap());
 }
+
+fn amd(dir: &Path, more: &[&str]) -> Command {
+    let table = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../bitstream/geometry/series7.txt"
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reconf-simcard"));
+    command.arg("--dir").arg(dir).args(["--serial", "12ab"]);
+    command.args(["--shape", "hwicap", "--geometry", table]);
+    command.args(more);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn an_amd_card_is_served_with_its_geometry() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = amd(dir.path(), &["--device", "xc7z020"]).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "ready\n");
+    let process = Process { child, dir };
+    let mut host = Client::new(&process.path("card0.sock"));
+    // Status, and the vacancy of the write FIFO beside it.
+    assert_eq!(host.r(0x10110), 0x100_0000_0125);
+    host.w(0x20000, 1);
+    assert_eq!(host.r(0x20000), 1);
+    let mut guest = Client::new(&process.path("card0-vf0.sock"));
+    assert_eq!(guest.r(0x10000), u64::MAX);
+    let state = process.ask(r#"{"get":"state"}"#);
+    assert_eq!(state["state"]["device"], "xc7z020");
+    assert_eq!(process.ask(r#"{"get":"frames"}"#)["frames"]["frames"], 0);
+}
+
+#[test]
+fn an_amd_card_needs_a_device_that_the_table_has() {
+    let dir = tempfile::tempdir().unwrap();
+    for (more, word) in [
+        (&[][..], "--device"),
+        (&["--device", "xc7none"], "xc7none"),
+        (
+            &["--device", "xc7z020", "--interface-id", "x"],
+            "interface-id",
+        ),
+    ] {
+        let output = amd(dir.path(), more).output().unwrap();
+        assert!(!output.status.success());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(word), "{text}");
+    }
+}

@@ -81,3 +81,40 @@ fn nonsense_is_refused_with_a_reason() {
     }
     assert!(card.faults().is_empty());
 }
+
+fn amd() -> Card {
+    let table = include_str!("../../../bitstream/geometry/series7.txt");
+    let geometry = crate::Geometry::parse(table, "xc7z010").unwrap();
+    Card::new(Config {
+        shape: crate::Shape::Hwicap(Box::new(geometry)),
+        ..Config::new(1, Uuid::nil())
+    })
+}
+
+#[test]
+fn frames_are_told_by_the_shape_that_has_them() {
+    let mut card = amd();
+    let frames = ask(&mut card, r#"{"get":"frames"}"#);
+    assert_eq!(frames["frames"]["frames"], 0);
+    assert_eq!(frames["frames"]["ranges"], json!([]));
+    assert_eq!(ask(&mut card, r#"{"do":"mark"}"#), json!({"ok": true}));
+    let stats = ask(&mut card, r#"{"get":"stats"}"#);
+    assert_eq!(stats["stats"]["hwicap"]["frames_while_coupled"], 0);
+    assert_eq!(stats["stats"]["hwicap"]["dangers"]["reboots"], 0);
+    let state = ask(&mut card, r#"{"get":"state"}"#);
+    assert_eq!(state["state"]["device"], "xc7z010");
+    let fault = r#"{"fault":"config-error","after_words":7}"#;
+    assert_eq!(ask(&mut card, fault), json!({"ok": true}));
+    assert_eq!(ask(&mut card, r#"{"fault":"rst-no-ack"}"#)["ok"], false);
+
+    let mut dfl = self::card();
+    for line in [
+        r#"{"get":"frames"}"#,
+        r#"{"do":"mark"}"#,
+        r#"{"fault":"config-error"}"#,
+    ] {
+        assert_eq!(ask(&mut dfl, line)["ok"], false, "{line}");
+    }
+    let stats = ask(&mut dfl, r#"{"get":"stats"}"#);
+    assert_eq!(stats["stats"].get("hwicap"), None);
+}

@@ -28,7 +28,6 @@ pub(crate) mod reg {
     pub(crate) const SR: u64 = 0x110;
     pub(crate) const WFV: u64 = 0x114;
     pub(crate) const RFO: u64 = 0x118;
-    pub(crate) const ASR: u64 = 0x11c;
 }
 
 /// Bits of CR.
@@ -176,8 +175,7 @@ impl Ip {
                 u32::try_from(room).unwrap_or(0)
             }
             reg::RFO => u32::try_from(self.read.len()).unwrap_or(u32::MAX),
-            // WF, SZ and the rest are write-only; ASR is of the last abort.
-            reg::ASR => 0,
+            // WF and SZ are write-only; ASR (the status of an abort) stays zero.
             _ => 0,
         }
     }

@@ -70,7 +70,7 @@ pub struct HwicapStats {
     pub crc_checks: u64,
     /// GRESTORE commands.
     pub restores: u64,
-    /// Times that CFGERR_N fell.
+    /// Times that `CFGERR_N` fell.
     pub config_errors: u64,
     /// Why, the last time.
     pub last_error: Option<Trouble>,

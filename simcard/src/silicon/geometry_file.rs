@@ -105,9 +105,10 @@ fn rows(table: &str, layout: &str) -> Result<Vec<Row>, GeometryError> {
                     _ => return Err(bad("a row begins with `logic` or `bram`")),
                 };
                 let (half, numbers, runs) = match rest {
-                    ["top", numbers, ":", runs @ ..] => (0, numbers, runs),
                     ["bottom", numbers, ":", runs @ ..] => (1, numbers, runs),
-                    [numbers, ":", runs @ ..] => (0, numbers, runs),
+                    ["top", numbers, ":", runs @ ..] | [numbers, ":", runs @ ..] => {
+                        (0, numbers, runs)
+                    }
                     _ => return Err(bad("rows and a colon are wanted")),
                 };
                 let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));

@@ -391,12 +391,11 @@ impl Logic {
             }
             at = next;
         }
-        let moment = match index {
-            Some(index) => self.store(index, &frame),
-            None => {
-                count(&mut self.counts.lost_frames);
-                Moment::Nothing
-            }
+        let moment = if let Some(index) = index {
+            self.store(index, &frame)
+        } else {
+            count(&mut self.counts.lost_frames);
+            Moment::Nothing
         };
         self.held = Some(frame);
         moment

@@ -1,4 +1,8 @@
 //! The configuration logic by itself: geometry, the frame pipeline.
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may stop at an overflow"
+)]
 
 use super::geometry::Place;
 use super::*;

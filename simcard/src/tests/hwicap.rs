@@ -4,6 +4,7 @@ use super::*;
 use crate::functions::{ADDER, BLANK};
 use crate::{Geometry, Shape, Table, hwicap, mark};
 
+mod any;
 mod driver;
 mod faults;
 mod real;
