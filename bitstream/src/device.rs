@@ -11,13 +11,16 @@
 mod address;
 mod blocks;
 mod family;
+mod fault;
 mod frames;
 mod geometry;
 mod mask;
+mod parse;
 mod part;
+mod print;
 mod region;
 mod table;
-mod text;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -25,9 +28,9 @@ mod tests;
 pub use self::address::{AddressError, Block, FrameAddress, Half};
 pub use self::blocks::{BlockList, FrameBlock};
 pub use self::family::Family;
+pub use self::fault::{FrameSetError, FrameSetFault};
 pub use self::frames::FrameSet;
 pub use self::geometry::{Column, FrameIndex, Geometry, GeometryError, Row};
 pub use self::mask::ClbMask;
 pub use self::part::{Device, Die};
 pub use self::region::{Overlap, RegionFrames};
-pub use self::text::{FrameSetError, FrameSetFault};

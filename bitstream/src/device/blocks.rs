@@ -47,8 +47,10 @@ impl FrameBlock {
         // No column has more frames than minor addresses; within one column the
         // distance is exact.
         let most = from.family().minor_count();
-        let end = u64::from(columns) * u64::from(most) + u64::from(to.minor());
-        end < u64::from(from.minor()) + u64::from(self.frames.get())
+        let end = u64::from(columns)
+            .saturating_mul(u64::from(most))
+            .saturating_add(u64::from(to.minor()));
+        end < u64::from(from.minor()).saturating_add(u64::from(self.frames.get()))
     }
 }
 

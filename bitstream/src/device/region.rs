@@ -6,10 +6,11 @@
 use std::fmt;
 
 use super::blocks::{BlockList, FrameBlock};
+use super::fault::FrameSetError;
 use super::frames::FrameSet;
 use super::geometry::FrameIndex;
+use super::parse;
 use super::part::Device;
-use super::text::{self, FrameSetError};
 
 /// The frames of a region, or those that a bitstream writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl RegionFrames {
         device: Device,
         lines: &[L],
     ) -> Result<RegionFrames, FrameSetError> {
-        text::parse_region(device, lines)
+        parse::parse_region(device, lines)
     }
 
     /// The lines that a shell file has for this; canonical, so that equal

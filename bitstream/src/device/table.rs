@@ -75,8 +75,8 @@ impl Table {
         let mut table = Table::default();
         let mut open = None;
         let mut line = 0;
-        for text in files.iter().flat_map(|file| file.lines()) {
-            line += 1;
+        for (at, text) in (1..).zip(files.iter().flat_map(|file| file.lines())) {
+            line = at;
             table
                 .statement(text, &mut open)
                 .map_err(|why| TableError { line, why })?;
