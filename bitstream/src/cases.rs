@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::{Container, ContainerError, Fact, Format, Gbs, parse, parse_uuid};
+use crate::device::Device;
+use crate::fence::{check, survey};
+use crate::xilinx::{PAD, SYNC, WordOrder, XilinxStream};
+use crate::{Container, ContainerError, Fact, Gbs, parse, parse_uuid};
 use uuid::Uuid;
 
 const REGION: Uuid = Uuid::from_u128(0x6d1f_0a3c_94be_4c27_8a15_5e0f_77c2_b9d4);
@@ -26,8 +29,10 @@ fn refused(path: &str, code: &str) -> Option<ContainerError> {
 }
 
 fn read(bytes: &[u8]) -> Gbs<'_> {
-    let Container::Gbs(gbs) = parse(bytes).unwrap();
-    gbs
+    match parse(bytes).unwrap() {
+        Container::Gbs(gbs) => gbs,
+        other => panic!("no GBS: {other:?}"),
+    }
 }
 
 #[test]
@@ -133,25 +138,104 @@ fn krn_02_odd_size_is_kept_as_it_is() {
     assert!(!gbs.fills_words());
 }
 
+/// Reads a file of the shared folder as configuration words.
+fn words<R>(path: &str, look: impl FnOnce(&XilinxStream<'_>) -> R) -> Option<R> {
+    let bytes = shared(path)?;
+    match parse(&bytes).expect(path) {
+        Container::Xilinx(stream) => Some(look(&stream)),
+        other => panic!("{path}: {other:?}"),
+    }
+}
+
 #[test]
 fn krn_04_byte_order_is_told_by_the_sync_word() {
-    refused("cases/KRN-04/big-endian.bin", "format-not-loadable");
-    refused("cases/KRN-04/swapped.bin", "wrong-byte-order");
+    let order = |file: &str| words(&format!("cases/KRN-04/{file}"), |stream| stream.order());
+    let big = order("big-endian.bin");
+    assert!(big.is_none_or(|order| order == WordOrder::BigEndian));
+    let swapped = order("swapped.bin");
+    assert!(swapped.is_none_or(|order| order == WordOrder::LittleEndian));
     refused("cases/KRN-04/bitswapped.bin", "wrong-byte-order");
     refused("cases/KRN-04/no-sync.bin", "not-a-bitstream");
 }
 
 #[test]
-fn bit_08_content_counts_and_the_name_does_not() {
-    for (file, format) in [
-        ("is-bin.bit", Format::XilinxBin),
-        ("is-bit.bin", Format::XilinxBit),
+fn bit_01_names_of_any_length_do_not_move_the_words() {
+    for file in [
+        "short-name.bit",
+        "long-name.bit",
+        "odd-date.bit",
+        "utf8-name.bit",
     ] {
-        let Some(error) = refused(&format!("cases/BIT-08/{file}"), "format-not-loadable") else {
-            return;
-        };
-        assert_eq!(error, ContainerError::NotLoadable { format });
+        words(&format!("cases/BIT-01/{file}"), |stream| {
+            let header = stream.header.expect(file);
+            assert!(header.name().is_some() && header.part.is_some(), "{file}");
+            assert!(stream.words().iter().any(|word| word == SYNC), "{file}");
+        });
     }
+}
+
+#[test]
+fn bit_02_new_keys_and_options_do_not_make_a_good_file_bad() {
+    for file in ["compress.bit", "field-f.bit", "no-equals.bit", "sw-crc.bit"] {
+        words(&format!("cases/BIT-02/{file}"), |stream| {
+            assert!(stream.header.is_some(), "{file}");
+        });
+    }
+}
+
+#[test]
+fn bit_04_next_to_nothing_is_refused() {
+    refused("cases/BIT-04/data-0.bit", "no-payload");
+    refused("cases/BIT-04/data-1.bit", "truncated");
+    refused("cases/BIT-04/data-3.bit", "truncated");
+    refused("cases/BIT-04/data-99.bit", "truncated");
+}
+
+#[test]
+fn bit_05_the_idcode_counts_and_the_header_does_not() {
+    let idcode = |file: &str| {
+        words(&format!("cases/BIT-05/{file}"), |stream| {
+            let part = stream
+                .header
+                .and_then(|header| header.part.map(str::to_owned));
+            (survey(stream).idcodes().next(), part)
+        })
+    };
+    if let Some((idcode, part)) = idcode("part-fasm.bit") {
+        let device = Device::find(idcode.expect("an IDCODE")).expect("a device");
+        assert!(Device::named(&part.expect("a part")).is_none(), "{device}");
+    }
+    if let Some((idcode, part)) = idcode("foreign-idcode.bit") {
+        let named = Device::named(&part.expect("a part")).expect("a device");
+        assert!(idcode.is_some_and(|idcode| !named.has_idcode(idcode)));
+    }
+    assert!(idcode("no-idcode.bit").is_none_or(|(idcode, _)| idcode.is_none()));
+}
+
+#[test]
+fn bit_07_what_cannot_be_inspected_or_is_dangerous_is_refused() {
+    for (file, code) in [
+        ("ctl0-decrypt.bit", "encrypted"),
+        ("iprog.bit", "forbidden-register"),
+        ("mfwr.bit", "out-of-order"),
+    ] {
+        words(&format!("cases/BIT-07/{file}"), |stream| {
+            let refusal = check(stream, None, None).expect_err(file);
+            assert_eq!(refusal.code(), code, "{file}: {refusal:?}");
+        });
+    }
+}
+
+#[test]
+fn bit_08_content_counts_and_the_name_does_not() {
+    words("cases/BIT-08/is-bin.bit", |stream| {
+        assert!(stream.header.is_none())
+    });
+    words("cases/BIT-08/is-bit.bin", |stream| {
+        assert!(stream.header.is_some());
+        // The header is never among the words.
+        assert_eq!(stream.words().get(0), Some(PAD));
+    });
 }
 
 #[test]
@@ -183,19 +267,21 @@ fn xrt_04_bad_images_are_told_apart() {
 fn real_xilinx_files_are_recognised() {
     // PYNQ's default describes a platform, and has indeed no bitstream in it.
     refused("bitstreams/pynq_default.xclbin", "no-payload");
-    for (file, format) in [
-        ("byu_z7020_ascii_s0_partial.bit", Format::XilinxBit),
-        ("byu_z7020_gscreen_mux_partial.bit", Format::XilinxBit),
-        ("yunqu_z7020_led_0_partial.bit", Format::XilinxBit),
-        ("yunqu_zu7ev_led_0_partial.bit", Format::XilinxBit),
-        (
-            "confuzz_basys3_write_fdri_bbram_test_key.bit",
-            Format::XilinxBin,
-        ),
+    for file in [
+        "byu_z7020_ascii_s0_partial.bit",
+        "byu_z7020_gscreen_mux_partial.bit",
+        "yunqu_z7020_led_0_partial.bit",
+        "yunqu_zu7ev_led_0_partial.bit",
     ] {
-        let Some(error) = refused(&format!("bitstreams/{file}"), "format-not-loadable") else {
-            return;
-        };
-        assert_eq!(error, ContainerError::NotLoadable { format }, "{file}");
+        words(&format!("bitstreams/{file}"), |stream| {
+            let header = stream.header.expect(file);
+            assert_eq!(header.option("PARTIAL"), Some("TRUE"), "{file}");
+        });
     }
+    words(
+        "bitstreams/confuzz_basys3_write_fdri_bbram_test_key.bit",
+        |stream| {
+            assert!(stream.header.is_none());
+        },
+    );
 }

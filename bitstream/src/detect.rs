@@ -7,6 +7,8 @@ use std::fmt;
 
 use crate::error::{ByteOrder, ContainerError};
 use crate::gbs;
+use crate::xclbin;
+use crate::xilinx::{self, WordOrder};
 
 /// A container or stream that is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,10 +20,12 @@ pub enum Format {
     Xclbin,
     /// Vivado's `.bit`: a header, then configuration words.
     XilinxBit,
-    /// Bare configuration words, as Vivado's `.bin`.
-    XilinxBin,
+    /// Bare configuration words, as Vivado's `.bin`, in either order of bytes.
+    XilinxBin(WordOrder),
     /// An image for the Zynq boot ROM, which may hold a bitstream.
     ZynqBoot,
+    /// Intel's raw bitstream. It has no mark, so nothing is recognised as one.
+    Rbf,
 }
 
 impl fmt::Display for Format {
@@ -30,8 +34,9 @@ impl fmt::Display for Format {
             Format::Gbs => "a GBS file",
             Format::Xclbin => "an xclbin file",
             Format::XilinxBit => "a Xilinx .bit file",
-            Format::XilinxBin => "a Xilinx .bin file",
+            Format::XilinxBin(_) => "a Xilinx .bin file",
             Format::ZynqBoot => "a Zynq boot image",
+            Format::Rbf => "a raw binary file (RBF)",
         })
     }
 }
@@ -39,9 +44,6 @@ impl fmt::Display for Format {
 const ELF: &[u8] = b"\x7fELF";
 const XCLBIN: &[u8] = b"xclbin2\0";
 const XCLBIN_ANY: &[u8] = b"xclbin";
-const XILINX_BIT: &[u8] = &[
-    0x00, 0x09, 0x0f, 0xf0, 0x0f, 0xf0, 0x0f, 0xf0, 0x0f, 0xf0, 0x00, 0x00, 0x01,
-];
 /// The boot ROM's width word stands at 0x20; it is the sync word of
 /// configuration streams too, which is why a search for "the first sync" errs.
 const ZYNQ_BOOT_WIDTH: (usize, &[u8]) = (0x20, &[0x66, 0x55, 0x99, 0xaa]);
@@ -55,12 +57,12 @@ pub(crate) fn recognise(file: &[u8]) -> Result<Format, ContainerError> {
         return Ok(Format::Gbs);
     }
     if file.starts_with(XCLBIN) {
-        return xclbin(file);
+        return xclbin::recognise(file);
     }
     if file.starts_with(XCLBIN_ANY) {
         return Err(ContainerError::XclbinVersion);
     }
-    if file.starts_with(XILINX_BIT) {
+    if file.starts_with(xilinx::MAGIC) {
         return Ok(Format::XilinxBit);
     }
     if file.starts_with(ELF) {
@@ -88,12 +90,12 @@ const ORDERS: [Order; 3] = [
     Order {
         sync: [0xaa, 0x99, 0x55, 0x66],
         bus_width: [[0x00, 0x00, 0x00, 0xbb], [0x11, 0x22, 0x00, 0x44]],
-        verdict: Ok(Format::XilinxBin),
+        verdict: Ok(Format::XilinxBin(WordOrder::BigEndian)),
     },
     Order {
         sync: [0x66, 0x55, 0x99, 0xaa],
         bus_width: [[0xbb, 0x00, 0x00, 0x00], [0x44, 0x00, 0x22, 0x11]],
-        verdict: Err(ByteOrder::BytesSwapped),
+        verdict: Ok(Format::XilinxBin(WordOrder::LittleEndian)),
     },
     Order {
         sync: [0x55, 0x99, 0xaa, 0x66],
@@ -130,37 +132,6 @@ fn configuration_words(file: &[u8]) -> Result<Format, ContainerError> {
         Err(ContainerError::NoSyncWord {
             at: words.saturating_mul(4),
         })
-    }
-}
-
-/// Section kinds of an xclbin that are written to a device: a bitstream, a
-/// clearing bitstream, a PDI and a partial PDI.
-const XCLBIN_PAYLOADS: [u32; 4] = [0, 1, 18, 19];
-const XCLBIN_COUNT: usize = 448;
-const XCLBIN_SECTIONS: usize = 456;
-const XCLBIN_SECTION: usize = 40;
-
-/// An xclbin is recognised, and told apart from one that has nothing to load.
-fn xclbin(file: &[u8]) -> Result<Format, ContainerError> {
-    let truncated = ContainerError::XclbinTruncated { len: file.len() };
-    let Some(count) = u32_at(file, XCLBIN_COUNT) else {
-        return Err(truncated);
-    };
-    let table = file.get(XCLBIN_SECTIONS..).unwrap_or_default();
-    let mut seen = 0u32;
-    let mut payload = false;
-    // The file ends before a count that lies does.
-    for section in table.chunks_exact(XCLBIN_SECTION) {
-        if seen == count {
-            break;
-        }
-        seen = seen.saturating_add(1);
-        payload |= u32_at(section, 0).is_some_and(|kind| XCLBIN_PAYLOADS.contains(&kind));
-    }
-    match (payload, seen == count) {
-        (true, _) => Ok(Format::Xclbin),
-        (false, true) => Err(ContainerError::XclbinWithoutPayload),
-        (false, false) => Err(truncated),
     }
 }
 

@@ -13,8 +13,6 @@ use crate::gbs::{HEADER_LEN, METADATA_MAX};
 /// How the words of a configuration stream are turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The bytes of each word in reverse.
-    BytesSwapped,
     /// The bits of each byte in reverse.
     BitsSwapped,
 }
@@ -22,7 +20,6 @@ pub enum ByteOrder {
 impl fmt::Display for ByteOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ByteOrder::BytesSwapped => "the bytes of each word are in reverse",
             ByteOrder::BitsSwapped => "the bits of each byte are in reverse",
         })
     }
@@ -58,6 +55,42 @@ pub enum ContainerError {
     NoSyncWord {
         /// Where the sync word was due.
         at: usize,
+    },
+    /// Configuration words that end within a word.
+    #[error("the {len} bytes of configuration are no whole number of words")]
+    NotWords {
+        /// Bytes of configuration.
+        len: usize,
+    },
+    /// A `.bit` file that ends within its header.
+    #[error("the .bit file ends at byte {len}, within its header")]
+    BitTruncated {
+        /// Bytes in the file.
+        len: usize,
+    },
+    /// A key of a `.bit` header that is unknown, or stands twice.
+    #[error("the .bit header has an unknown or repeated key at byte {at}")]
+    BitKey {
+        /// Where the key stands.
+        at: usize,
+    },
+    /// A text of a `.bit` header that is none.
+    #[error("the .bit header has a text that cannot be shown at byte {at}")]
+    BitText {
+        /// Where the text begins.
+        at: usize,
+    },
+    /// A `.bit` header that states another length than there is.
+    #[error(
+        "the .bit header at byte {at} states {stated} bytes of configuration, and {found} follow"
+    )]
+    BitLength {
+        /// Where the key of the length stands.
+        at: usize,
+        /// What the header states.
+        stated: u32,
+        /// What there is.
+        found: usize,
     },
     /// A configuration stream in the order of another loader.
     #[error("wrong byte order: {order}, as the sync word at byte {at} shows")]
@@ -151,7 +184,12 @@ impl ContainerError {
             Self::Unrecognised | Self::Program | Self::XclbinVersion | Self::NoSyncWord { .. } => {
                 "not-a-bitstream"
             }
-            Self::XclbinTruncated { .. } | Self::HeaderTruncated { .. } => "truncated",
+            Self::XclbinTruncated { .. }
+            | Self::HeaderTruncated { .. }
+            | Self::BitTruncated { .. }
+            | Self::NotWords { .. } => "truncated",
+            Self::BitKey { .. } | Self::BitText { .. } => "bit-header",
+            Self::BitLength { .. } => "bit-length",
             Self::XclbinWithoutPayload | Self::PayloadMissing { .. } => "no-payload",
             Self::WordOrder { .. } => "wrong-byte-order",
             Self::NotLoadable { .. } => "format-not-loadable",
@@ -171,8 +209,13 @@ impl ContainerError {
     #[must_use]
     pub fn offset(&self) -> usize {
         match self {
-            Self::XclbinTruncated { len } | Self::HeaderTruncated { len } => *len,
-            Self::NoSyncWord { at }
+            Self::XclbinTruncated { len }
+            | Self::HeaderTruncated { len }
+            | Self::BitTruncated { len } => *len,
+            Self::BitKey { at }
+            | Self::BitText { at }
+            | Self::BitLength { at, .. }
+            | Self::NoSyncWord { at }
             | Self::WordOrder { at, .. }
             | Self::PayloadMissing { at }
             | Self::MetadataSyntax { at, .. } => *at,
@@ -185,6 +228,7 @@ impl ContainerError {
             Self::Empty
             | Self::Unrecognised
             | Self::Program
+            | Self::NotWords { .. }
             | Self::XclbinVersion
             | Self::NotLoadable { .. }
             | Self::MagicReversed
@@ -199,11 +243,16 @@ impl ContainerError {
             Self::Empty
             | Self::XclbinTruncated { .. }
             | Self::HeaderTruncated { .. }
+            | Self::BitTruncated { .. }
+            | Self::BitLength { .. }
+            | Self::NotWords { .. }
             | Self::MetadataBeyondFile { .. }
             | Self::PayloadMissing { .. } => "Copy the file again: it is cut short.",
-            Self::Unrecognised | Self::Program | Self::NoSyncWord { .. } => {
-                "Give the file that the vendor's packager wrote."
-            }
+            Self::Unrecognised
+            | Self::Program
+            | Self::BitKey { .. }
+            | Self::BitText { .. }
+            | Self::NoSyncWord { .. } => "Give the file that the vendor's packager wrote.",
             Self::XclbinVersion => "Package it again with a current xclbinutil.",
             Self::XclbinWithoutPayload => "Package it again with the bitstream section in it.",
             Self::WordOrder { .. } => "Write it again without swapping.",

@@ -6,10 +6,10 @@
 //! here is a claim until the signed list says the same.
 //!
 //! A container is recognised by its content, never by its name. GBS is read in
-//! full; other formats are recognised and refused by name, each with a reason
-//! of its own. The static inspection of configuration frames (the fence) will
-//! stand beside the parsers, as a module of its own that takes a
-//! [`Container`]'s payload.
+//! full, and so are AMD's `.bit` and `.bin`; other formats are recognised and
+//! refused by name, each with a reason of its own. What the words of an AMD
+//! bitstream do is for the [`fence`] to say, before any device gets them; which
+//! frames a [`device`] has is said by the tables in `geometry/`.
 //!
 //! Nothing here allocates by a length that a file states, and no input makes
 //! it panic.
@@ -21,10 +21,13 @@ mod cases;
 mod detect;
 pub mod device;
 mod error;
+pub mod fence;
 pub mod gbs;
 mod json;
 mod target;
 mod uuid;
+mod xclbin;
+pub mod xilinx;
 
 #[doc(hidden)]
 pub mod fuzz;
@@ -34,6 +37,9 @@ pub use crate::error::ContainerError;
 pub use crate::gbs::Gbs;
 pub use crate::target::{Fact, TargetMismatch};
 pub use crate::uuid::{UuidError, parse_uuid};
+pub use crate::xclbin::{Xclbin, XclbinSection};
+
+use crate::xilinx::XilinxStream;
 
 /// A container that can be loaded, borrowed from the file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +47,10 @@ pub use crate::uuid::{UuidError, parse_uuid};
 pub enum Container<'a> {
     /// Intel's GBS: a header, metadata in JSON, and the payload.
     Gbs(Gbs<'a>),
+    /// AMD's `.bit` or `.bin`: configuration words, and perhaps a header.
+    Xilinx(XilinxStream<'a>),
+    /// Intel's raw bitstream: bytes that nobody outside the vendor can read.
+    Rbf(&'a [u8]),
 }
 
 impl<'a> Container<'a> {
@@ -49,6 +59,8 @@ impl<'a> Container<'a> {
     pub fn payload(&self) -> &'a [u8] {
         match self {
             Container::Gbs(gbs) => gbs.payload,
+            Container::Xilinx(stream) => stream.payload(),
+            Container::Rbf(bytes) => bytes,
         }
     }
 
@@ -57,6 +69,8 @@ impl<'a> Container<'a> {
     pub fn payload_offset(&self) -> usize {
         match self {
             Container::Gbs(gbs) => gbs.payload_offset,
+            Container::Xilinx(stream) => stream.payload_offset(),
+            Container::Rbf(_) => 0,
         }
     }
 }
@@ -68,8 +82,24 @@ impl<'a> Container<'a> {
 /// [`ContainerError`] says what is wrong and at which byte; a format that is
 /// recognised and cannot be loaded yet is [`ContainerError::NotLoadable`].
 pub fn parse(file: &[u8]) -> Result<Container<'_>, ContainerError> {
-    match detect::recognise(file)? {
+    parse_as(file, detect::recognise(file)?)
+}
+
+/// Reads the whole of a file as the container that somebody says it is: the
+/// only way to read a raw bitstream of Intel's, which has no mark of its own.
+///
+/// # Errors
+///
+/// As [`parse`]; a file of another format is refused as what it should have been.
+pub fn parse_as(file: &[u8], format: Format) -> Result<Container<'_>, ContainerError> {
+    if file.is_empty() {
+        return Err(ContainerError::Empty);
+    }
+    match format {
         Format::Gbs => gbs::parse(file).map(Container::Gbs),
-        format => Err(ContainerError::NotLoadable { format }),
+        Format::XilinxBit => xilinx::parse_bit(file).map(Container::Xilinx),
+        Format::XilinxBin(order) => xilinx::parse_bin(file, order).map(Container::Xilinx),
+        Format::Rbf => Ok(Container::Rbf(file)),
+        Format::Xclbin | Format::ZynqBoot => Err(ContainerError::NotLoadable { format }),
     }
 }

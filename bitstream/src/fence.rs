@@ -1,0 +1,202 @@
+//! The frame fence: does a partial bitstream of an AMD device write its region
+//! and nothing else?
+//!
+//! Every word is read as the device reads it, before the device gets any of
+//! them. What was found in genuine partial bitstreams is allowed; everything
+//! else is refused, each with a reason, the byte and the frame. The verdict is
+//! a value of type [`Fenced`], which nothing but [`check`] makes.
+//!
+//! Knows 7-series and UltraScale+. Must not know who asks, what was signed, or
+//! cards. What is proven and what is not is told in
+//! `docs/bitstream-safety.md`.
+//!
+//! | read | for |
+//! |---|---|
+//! | this file | how sub-streams go together |
+//! | `machine` | the order of steps in one of them |
+//! | `pipeline` | which frame each word ends in |
+//! | `rules` | registers, commands and values |
+//! | `masks`, `crc`, `written` | column masks, the checksum, sets of frames |
+
+mod crc;
+mod learn;
+mod machine;
+mod masks;
+mod pipeline;
+mod reason;
+mod rules;
+mod survey;
+mod written;
+
+#[cfg(test)]
+mod tests;
+
+use self::machine::{Kind, SubStream, Task};
+use self::pipeline::Allowed;
+use self::written::Written;
+use crate::device::{Device, Family, RegionFrames};
+use crate::xilinx::{BUS_WIDTH, NOP, PAD, SYNC, XilinxStream};
+
+pub use self::learn::{LearnError, learn};
+pub use self::reason::{Reason, Refusal};
+pub use self::survey::{Survey, SurveyedBlock, SurveyedStream, survey};
+
+/// More sub-streams than this has no genuine file.
+const MOST_STREAMS: usize = 8;
+
+/// A bitstream that was found to write what it may, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fenced {
+    device: Device,
+    frames: RegionFrames,
+    streams: usize,
+    crc_checks: u32,
+    compressed: bool,
+    restarts: bool,
+}
+
+impl Fenced {
+    /// The device that it is for.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// What it writes: never more than the region that it was held against.
+    #[must_use]
+    pub fn frames(&self) -> &RegionFrames {
+        &self.frames
+    }
+
+    /// How many times the device is made to listen.
+    #[must_use]
+    pub fn sub_streams(&self) -> usize {
+        self.streams
+    }
+
+    /// How many checksums it carries; all of them match.
+    #[must_use]
+    pub fn crc_checks(&self) -> u32 {
+        self.crc_checks
+    }
+
+    /// It holds equal frames once.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// It gives the region's flip-flops their initial values.
+    #[must_use]
+    pub fn restores_flip_flops(&self) -> bool {
+        self.restarts
+    }
+}
+
+/// Holds a bitstream against what every partial bitstream must obey, and, where
+/// they are given, against a device and a region of it.
+///
+/// # Errors
+///
+/// [`Refusal`]: the first thing that is wrong.
+pub fn check(
+    stream: &XilinxStream<'_>,
+    device: Option<Device>,
+    region: Option<&RegionFrames>,
+) -> Result<Fenced, Refusal> {
+    let task = Task {
+        stream,
+        device,
+        allowed: Allowed { region },
+    };
+    let words = stream.words();
+    let mut streams: Vec<SubStream> = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = outside(task, at, streams.is_empty())? {
+        let first = streams.first().map(|first| first.device);
+        let task = Task {
+            device: device.or(first),
+            ..task
+        };
+        if streams.len() == MOST_STREAMS {
+            return Err(task.refuse(Reason::TooMany, begin, None));
+        }
+        let sub = machine::run(task, begin)?;
+        at = sub.end;
+        streams.push(sub);
+    }
+    let end = words.len();
+    arrange(&streams, region).map_err(|reason| task.refuse(reason, end, None))
+}
+
+/// Passes over what stands before a sync word, or after the last stream, and
+/// gives the word after the sync word; `None`: the file has ended.
+fn outside(task: Task<'_, '_>, from: usize, first: bool) -> Result<Option<usize>, Refusal> {
+    let words = task.stream.words();
+    let mut width = false;
+    for (at, word) in words.slice(from..words.len()).iter().enumerate() {
+        let at = from.saturating_add(at);
+        match word {
+            SYNC => return Ok(Some(at.saturating_add(1))),
+            PAD | NOP => {}
+            word if BUS_WIDTH.contains(&word) => width = true,
+            word => return Err(task.refuse(Reason::OutsideWord(word), at, None)),
+        }
+    }
+    // After the last stream only padding comes; a beginning without an end
+    // means that something was cut off.
+    if first || width {
+        return Err(task.refuse(Reason::NoSync, words.len(), None));
+    }
+    Ok(None)
+}
+
+/// Puts the sub-streams together: only as genuine files have them.
+fn arrange(streams: &[SubStream], region: Option<&RegionFrames>) -> Result<Fenced, Reason> {
+    use Kind::{Frames, Marks, Restarts, Stops};
+    let Some(first) = streams.first() else {
+        return Err(Reason::NoSync);
+    };
+    let device = first.device;
+    let kinds: Vec<Kind> = streams.iter().map(|stream| stream.kind).collect();
+    match (device.family(), kinds.as_slice()) {
+        // Without a reset after reconfiguration nothing is stopped or restored.
+        (Family::Series7, [Restarts | Frames]) => {}
+        (Family::UltraScalePlus, [Marks, Stops, Restarts, Marks] | [Stops, Restarts]) => {}
+        (_, [.., Stops]) => return Err(Reason::LeftStopped),
+        _ => return Err(Reason::Arrangement),
+    }
+    let mut frames = Written::nothing(device.geometry());
+    for stream in streams {
+        frames.join(&stream.frames)?;
+    }
+    let mut marks = streams.iter().filter(|stream| stream.kind == Marks);
+    if let (Some(before), Some(after)) = (marks.next(), marks.next()) {
+        if !before.marks.same(&after.marks) {
+            return Err(Reason::MasksDiffer);
+        }
+        if !before.marks.within(&frames) {
+            return Err(Reason::MaskOutside);
+        }
+        frames.join(&before.marks)?;
+    }
+    let frames = frames.region();
+    // Each write was held against the region as it came; a region of the other
+    // form could not be.
+    match (region, &frames) {
+        (None, _)
+        | (Some(RegionFrames::Set(_)), RegionFrames::Set(_))
+        | (Some(RegionFrames::Blocks(_)), RegionFrames::Blocks(_)) => {}
+        _ => return Err(Reason::Incomparable),
+    }
+    Ok(Fenced {
+        device,
+        frames,
+        streams: streams.len(),
+        crc_checks: streams
+            .iter()
+            .fold(0, |sum, stream| sum.saturating_add(stream.crc_checks)),
+        compressed: streams.iter().any(|stream| stream.compressed),
+        restarts: kinds.contains(&Restarts),
+    })
+}
