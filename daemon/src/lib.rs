@@ -8,7 +8,10 @@
 
 pub mod admin;
 pub mod card_process;
+pub mod contents;
+pub mod fence;
 pub mod files;
+pub mod frames;
 pub mod hex;
 pub mod ipc;
 pub mod layout;

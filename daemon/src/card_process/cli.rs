@@ -157,6 +157,7 @@ fn heed(signals: &SigSet, controls: &Controls) {
 fn exit_code(error: &StartError) -> u8 {
     match error {
         StartError::Setup(_)
+        | StartError::Engine(_)
         | StartError::SelfTest
         | StartError::Journal(_)
         | StartError::Link(_)

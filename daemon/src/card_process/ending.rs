@@ -12,6 +12,7 @@ use card::engine::{EngineCause, EngineError, ProgramCause, ProgramError, RawStat
 use card::journal::JournalError;
 
 use super::inbox::GivenUp;
+use crate::fence::Unfit;
 use crate::ipc::{CardStage, HardwareWords, Outcome};
 
 /// The job was refused; nothing was touched.
@@ -30,6 +31,13 @@ impl Refusal {
             outcome,
             text: text.into(),
         }
+    }
+
+    /// The bytes are not for the region: the place first, for a packet has little room; the whole
+    /// story goes to the log.
+    pub(super) fn unfit(unfit: &Unfit) -> Self {
+        tracing::warn!(story = %unfit.story(), "a bitstream is refused for its frames");
+        Self::new(Outcome::Unfit, unfit.place())
     }
 }
 

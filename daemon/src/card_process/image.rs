@@ -1,19 +1,26 @@
 //! Sealed bytes that were read as a bitstream: their digest, what the
 //! container says of itself, and where its payload lies.
 //!
-//! Knows hashing and containers. Must not know whether anyone signed them.
+//! Knows hashing and containers. Must not know whether anyone signed them, or
+//! for which region they are ([`Fitted`] does).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use bitstream::{Container, ContainerError, Fact, TargetMismatch};
+use bitstream::xilinx::WordOrder;
+use bitstream::{ContainerError, Fact, TargetMismatch};
 use card::{SealError, SealedMap, SealedMemfd};
+use policy::trust::Format;
 use rustix::fs::fstat;
 use uuid::Uuid;
 
-use crate::ipc::DigestBytes;
+use super::fitted::Fitted;
+use crate::contents::{Contents, Names};
+use crate::fence::Unfit;
+use crate::frames::Demand;
+use crate::ipc::{DigestBytes, RegionIndex};
 
 /// Most images that are remembered.
 const MOST_KNOWN: usize = 16;
@@ -22,9 +29,10 @@ const MOST_KNOWN: usize = 16;
 #[derive(Debug)]
 pub(super) struct Image {
     digest: DigestBytes,
-    interface_id: Uuid,
-    function_id: Uuid,
+    format: Format,
+    names: Option<Names>,
     payload: Range<usize>,
+    order: WordOrder,
     map: SealedMap,
     /// Held so that the file's identity is not given to another one.
     memory: SealedMemfd,
@@ -76,21 +84,15 @@ impl Image {
                 found: crate::hex::encode(found.as_ref()),
             });
         }
-        let (interface_id, function_id, payload) = match bitstream::parse(&map)? {
-            Container::Gbs(gbs) => (
-                gbs.interface_id,
-                gbs.accelerator,
-                gbs.payload_offset..gbs.payload_offset.saturating_add(gbs.payload.len()),
-            ),
-            // Containers that the parser learns later stay refused until this process knows
-            // where their facts are.
-            _ => return Err(ContainerError::Unrecognised.into()),
-        };
+        let contents = Contents::read(&map)?;
+        let (format, names) = (contents.format(), contents.names());
+        let (payload, order) = (contents.payload(), contents.order());
         Ok(Self {
             digest,
-            interface_id,
-            function_id,
+            format,
+            names,
             payload,
+            order,
             map,
             memory,
         })
@@ -106,30 +108,50 @@ impl Image {
         self.memory.length()
     }
 
-    /// The function that appears, as it says itself.
-    pub(super) fn function_id(&self) -> Uuid {
-        self.function_id
+    /// Its container.
+    pub(super) fn format(&self) -> Format {
+        self.format
     }
 
-    /// Compares the interface id with a region's.
+    /// The function that appears, where the container names it.
+    pub(super) fn function_id(&self) -> Option<Uuid> {
+        self.names.map(|names| names.function_id)
+    }
+
+    /// Compares the interface id with a region's. A container that names none leaves it to what
+    /// was signed, or pinned.
     ///
     /// # Errors
     /// Both ids.
     pub(super) fn check_interface(&self, expected: Uuid) -> Result<(), TargetMismatch> {
-        same(Fact::InterfaceId, self.interface_id, expected)
+        self.names.map_or(Ok(()), |names| {
+            same(Fact::InterfaceId, names.interface_id, expected)
+        })
     }
 
-    /// Compares the function id with the signed one.
+    /// Compares the function id with the signed one, as [`Image::check_interface`] does.
     ///
     /// # Errors
     /// Both ids.
     pub(super) fn check_function(&self, expected: Uuid) -> Result<(), TargetMismatch> {
-        same(Fact::FunctionId, self.function_id, expected)
+        self.names.map_or(Ok(()), |names| {
+            same(Fact::FunctionId, names.function_id, expected)
+        })
     }
 
     /// What the card is given.
     pub(super) fn payload(&self) -> &[u8] {
         self.map.get(self.payload.clone()).unwrap_or_default()
+    }
+
+    /// How the payload's bytes make the card's words.
+    pub(super) fn order(&self) -> WordOrder {
+        self.order
+    }
+
+    /// The container again: the same sealed bytes, so that it is the same container.
+    pub(super) fn contents(&self) -> Result<Contents<'_>, ContainerError> {
+        Contents::read(&self.map)
     }
 }
 
@@ -146,9 +168,17 @@ struct FileId {
 /// cannot have changed.
 #[derive(Debug)]
 pub(super) struct Known {
-    entries: VecDeque<(FileId, Arc<Image>)>,
+    entries: VecDeque<Entry>,
     /// Most bytes that are kept alive here.
     room: u64,
+}
+
+/// An image, and the regions that it was held against.
+#[derive(Debug)]
+struct Entry {
+    id: FileId,
+    image: Arc<Image>,
+    fitted: Vec<Arc<Fitted>>,
 }
 
 impl Known {
@@ -172,20 +202,51 @@ impl Known {
     ) -> Result<Arc<Image>, ImageError> {
         let memory = SealedMemfd::adopt(beside)?;
         let id = file_id(&memory)?;
-        let seen = self.entries.iter().position(|(known, image)| {
-            *known == id && image.digest() == digest && image.size() <= max
+        let seen = self.entries.iter().position(|known| {
+            known.id == id && known.image.digest() == digest && known.image.size() <= max
         });
-        let image = match seen.and_then(|at| self.entries.remove(at)) {
-            Some((_, image)) => image,
-            None => Arc::new(Image::read(memory, digest, max)?),
+        let entry = match seen.and_then(|at| self.entries.remove(at)) {
+            Some(entry) => entry,
+            None => Entry {
+                id,
+                image: Arc::new(Image::read(memory, digest, max)?),
+                fitted: Vec::new(),
+            },
         };
-        self.keep(id, Arc::clone(&image));
+        let image = Arc::clone(&entry.image);
+        self.keep(entry);
         Ok(image)
     }
 
+    /// The image as held against a region, now or before: what a region demands does not change
+    /// while this process runs.
+    ///
+    /// # Errors
+    /// It must not be written to that region.
+    pub(super) fn fit(
+        &mut self,
+        image: &Arc<Image>,
+        region: RegionIndex,
+        demand: &Demand,
+    ) -> Result<Arc<Fitted>, Unfit> {
+        let mut entries = self.entries.iter_mut();
+        let entry = entries.find(|entry| Arc::ptr_eq(&entry.image, image));
+        let known = entry
+            .as_ref()
+            .and_then(|entry| entry.fitted.iter().find(|fitted| fitted.region() == region));
+        if let Some(known) = known {
+            return Ok(Arc::clone(known));
+        }
+        let fitted = Arc::new(Fitted::hold(image, region, demand)?);
+        if let Some(entry) = entry {
+            entry.fitted.push(Arc::clone(&fitted));
+        }
+        Ok(fitted)
+    }
+
     /// Adds the newest, and drops the oldest until there is room.
-    fn keep(&mut self, id: FileId, image: Arc<Image>) {
-        self.entries.push_back((id, image));
+    fn keep(&mut self, entry: Entry) {
+        self.entries.push_back(entry);
         while self.entries.len() > MOST_KNOWN || self.bytes() > self.room {
             if self.entries.pop_front().is_none() {
                 break;
@@ -194,7 +255,7 @@ impl Known {
     }
 
     fn bytes(&self) -> u64 {
-        let sizes = self.entries.iter().map(|(_, image)| image.size());
+        let sizes = self.entries.iter().map(|entry| entry.image.size());
         sizes.fold(0, u64::saturating_add)
     }
 }
@@ -255,7 +316,9 @@ mod tests {
         let bytes = file(9);
         let image = Image::read(sealed(&bytes), digest(&bytes), MAX).unwrap();
         assert_eq!(image.payload(), b"payload");
-        assert_eq!(image.function_id(), Uuid::from_u128(9));
+        assert_eq!(image.function_id(), Some(Uuid::from_u128(9)));
+        assert_eq!(image.format(), Format::Gbs);
+        assert_eq!(image.order(), WordOrder::LittleEndian);
         assert!(image.check_interface(Uuid::from_u128(7)).is_ok());
         assert!(image.check_interface(Uuid::from_u128(8)).is_err());
     }

@@ -13,13 +13,15 @@
 //! - [`worker`], the serial loop, with [`jobs`] as what each packet means and [`tell`] as what is
 //!   answered;
 //! - [`reconcile`] at the start, [`scrub`] and [`reopen`] on their own ways;
-//! - [`trusted`] and [`image`]: what is believed of metadata and bytes;
+//! - [`trusted`], [`image`] and [`fitted`]: what is believed of metadata and bytes, and proven of
+//!   bytes for a region;
 //! - [`region`], [`ledger`], [`mod@bench`]: state, its journal, and the tools;
 //! - [`steps`]: where tests kill it.
 
 mod bench;
 pub mod cli;
 mod ending;
+mod fitted;
 mod image;
 mod inbox;
 mod jobs;

@@ -20,7 +20,8 @@ use uuid::Uuid;
 
 use super::bench::Bench;
 use super::ending::{Failure, Refusal};
-use super::image::{Image, Known};
+use super::fitted::Fitted;
+use super::image::Known;
 use super::inbox::{ConnectionId, GivenUp, Heard};
 use super::region::{Gate, Region};
 use super::steps::Step;
@@ -47,7 +48,8 @@ pub(super) struct Offered {
 
 impl Offered {
     /// The second verification: sealed bytes, their size and digest, the signed metadata as this
-    /// process reads it, the container against both, and all of it against the region.
+    /// process reads it, the container against both, and all of it against the region: where its
+    /// shell file says so, frame by frame.
     ///
     /// # Errors
     /// What does not hold.
@@ -67,22 +69,32 @@ impl Offered {
             let (size, want) = (image.size(), signed.size);
             return Err(refuse(format!("{size} bytes, and {want} are signed")));
         }
+        if image.format() != signed.format {
+            let (have, want) = (image.format().name(), signed.format.name());
+            return Err(refuse(format!(
+                "the container is {have}, and {want} is signed"
+            )));
+        }
         image
             .check_interface(region.facts.interface_id.0)
             .and_then(|()| image.check_function(signed.function_id))
             .map_err(|mismatch| refuse(mismatch.to_string()))?;
+        let fitted = known
+            .fit(&image, region.index, &region.demand)
+            .map_err(|unfit| Refusal::unfit(&unfit))?;
         Ok(SecondVerified {
             job: self.job,
             from: self.from,
             tag: self.tag,
             target: self.target,
             function_id: signed.function_id,
-            image,
+            fitted,
         })
     }
 }
 
-/// What was offered is signed, whole, and fits the region. The card was not touched.
+/// What was offered is signed, whole, and fits the region: [`Fitted`] is the proof of the last,
+/// and there is no way to the card without it. The card was not touched.
 #[derive(Debug)]
 pub(super) struct SecondVerified {
     job: JobId,
@@ -90,7 +102,7 @@ pub(super) struct SecondVerified {
     tag: OwnerTag,
     target: TargetPath,
     function_id: Uuid,
-    image: Arc<Image>,
+    fitted: Arc<Fitted>,
 }
 
 impl SecondVerified {
@@ -102,6 +114,10 @@ impl SecondVerified {
     /// Who offered it.
     pub(super) fn from(&self) -> ConnectionId {
         self.from
+    }
+
+    fn digest(&self) -> DigestBytes {
+        self.fitted.image().digest()
     }
 
     /// Writes INTENT, if the region may be given to this owner now, and the verdict still holds
@@ -117,11 +133,11 @@ impl SecondVerified {
     ) -> Result<Intended, Refusal> {
         region.loadable()?;
         region.may_load(self.tag)?;
-        trusted.check(region, &self.target, self.image.digest())?;
+        trusted.check(region, &self.target, self.digest())?;
         let entry = Entry::Intent {
             owner: Some(self.tag),
             job: Job(self.job.0),
-            digest: Sha256(self.image.digest()),
+            digest: Sha256(self.digest()),
         };
         bench
             .ledger
@@ -149,13 +165,13 @@ impl Intended {
         let SecondVerified {
             job,
             from,
-            ref image,
+            ref fitted,
             function_id,
             ..
         } = self.verified;
         let talk = Talk::Load(job, from);
         write::shut(region, bench, &talk)?;
-        let took = write::payload(region, bench, image.payload(), &talk)?;
+        let took = write::payload(region, bench, fitted, &talk)?;
         let identity = write::identity(region, bench, Some(function_id))?;
         Ok(Written {
             intended: self,
@@ -235,7 +251,7 @@ impl Consented {
     ) -> Result<Committed, Failure> {
         let verified = self.written.intended.verified;
         let stage = CardStage::Committing;
-        let digest = verified.image.digest();
+        let digest = verified.digest();
         trusted
             .check(region, &verified.target, digest)
             .map_err(|refusal| Failure::new(refusal.outcome, stage, refusal.text))?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use card::engine::Engine;
 use card::journal::{Found, JournalError, Recovered};
 use card::{OpenError, OpenOptions, open_card};
+use policy::files;
 
 use super::bench::Bench;
 use super::image::Known;
@@ -59,6 +60,9 @@ pub enum StartError {
     /// The card cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// This version has no such engine.
+    #[error("this version of reconf-card has no engine {0}")]
+    Engine(&'static str),
     /// Another card is at this address.
     #[error("the card at {address} has the serial {found}, and host.toml says {expected}")]
     Serial {
@@ -201,7 +205,10 @@ impl Process {
 fn open(setup: &Setup) -> Result<Box<dyn Engine>, StartError> {
     let mut options = OpenOptions::default();
     options.waits.engine = setup.host.limits.wait_max;
-    let engine = open_card(&setup.address, &options)?;
+    let engine = match setup.card.engine {
+        files::Engine::Dfl => open_card(&setup.address, &options)?,
+        other => return Err(StartError::Engine(other.name())),
+    };
     if let Some(expected) = &setup.card.serial {
         let found = engine.device().serial.map_or_else(
             || "none".to_owned(),

@@ -11,9 +11,11 @@ use card::RegionId;
 use card::engine::load_budget;
 use card::journal::{Content, OwnerTag, RegionState};
 use policy::files::RegionFacts;
+use uuid::Uuid;
 
 use super::ending::Refusal;
-use super::image::Image;
+use super::fitted::Fitted;
+use crate::frames::Demand;
 use crate::ipc::{self, Outcome, RegionIndex, RegionReport};
 
 /// Who reaches a region, as far as this process proved it.
@@ -40,10 +42,15 @@ pub(super) enum Fit {
 #[derive(Debug, Clone)]
 pub(super) enum Blank {
     /// Pinned by the shell file, held since the start.
-    Held(Arc<Image>),
+    Held {
+        /// Held against the region, as every bitstream is.
+        fitted: Arc<Fitted>,
+        /// The function that the region shows then, where container or shell file say it.
+        function: Option<Uuid>,
+    },
     /// The shell file names none.
     None,
-    /// The one that it names is missing, or not what is pinned.
+    /// The one that it names is missing, not what is pinned, or not within the region's frames.
     Unusable(String),
 }
 
@@ -81,6 +88,8 @@ pub(super) struct Region {
     pub blank: Blank,
     /// What a target must fit: interface id, region type, size.
     pub facts: RegionFacts,
+    /// What the shell file demands of the frames of whatever is written to it.
+    pub demand: Demand,
     /// How long a load may take.
     pub pace: Pace,
     /// What it holds, as far as this process knows.
@@ -222,6 +231,7 @@ mod tests {
                 engine: Engine::Dfl,
             },
             blank: Blank::None,
+            demand: Demand::Nothing,
             pace: Pace {
                 base: Duration::ZERO,
                 rate: 1,

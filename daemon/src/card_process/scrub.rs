@@ -62,8 +62,8 @@ fn blank(
     talk: &Talk,
     _condemned: Condemned,
 ) -> Result<Duration, Failure> {
-    let image = match &region.blank {
-        Blank::Held(image) => Arc::clone(image),
+    let (fitted, function) = match &region.blank {
+        Blank::Held { fitted, function } => (Arc::clone(fitted), *function),
         Blank::None | Blank::Unusable(_) => {
             let text = "there is no blank image for it";
             return Err(Failure::new(
@@ -73,8 +73,8 @@ fn blank(
             ));
         }
     };
-    let took = write::payload(region, bench, image.payload(), talk)?;
-    write::identity(region, bench, Some(image.function_id()))?;
+    let took = write::payload(region, bench, &fitted, talk)?;
+    write::identity(region, bench, function)?;
     // Reading the identity took it out of reset; an empty region waits in reset.
     bench.shut(region, CardStage::Checking)?;
     bench.steps.reached(Step::BlankWritten);

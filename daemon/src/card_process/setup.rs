@@ -13,9 +13,11 @@ use card::{CardAddress, Engine, RegionId, SealedMemfd};
 use policy::files::{self, Capability, Fence, Host, Limits, Shell};
 use policy::ids::Digest;
 
+use super::fitted::Fitted;
 use super::image::{Image, ImageError};
 use super::region::{Blank, Fit, Gate, Pace, Region};
 use crate::files::{FileError, open_beneath, read_trusted};
+use crate::frames::{Demand, demands};
 use crate::ipc::RegionIndex;
 
 /// What the operator's files say of one card.
@@ -29,6 +31,8 @@ pub(super) struct Setup {
     pub address: CardAddress,
     /// The card's shell file.
     pub shell: Shell,
+    /// What it demands of the bytes for each region, in its order.
+    pub demands: Vec<Demand>,
 }
 
 /// Why the files do not make a card.
@@ -87,27 +91,33 @@ impl Setup {
             .map_err(|e: card::AddressError| wrong(e.to_string()))?;
         let shell = Shell::parse(&card.shell, &read_trusted(&card.shell, max)?)?;
         shell.serves(card.engine)?;
+        let demands = demands(&shell)?;
         Ok(Self {
             host,
             card,
             address,
             shell,
+            demands,
         })
     }
 
     /// The regions, with what the journal knew of them.
     pub(super) fn regions(&self, engine: &dyn Engine, recovered: &Recovered) -> Vec<Region> {
-        let mut blanks = Blanks::default();
+        let mut blanks = Blanks {
+            engine: self.card.engine,
+            held: BTreeMap::new(),
+        };
         let of = u16::try_from(self.shell.regions.len()).unwrap_or(u16::MAX);
         let indexes = (0..of).map(RegionIndex);
+        let stated = self.shell.regions.iter().zip(&self.demands);
         indexes
-            .zip(&self.shell.regions)
-            .map(|(index, stated)| {
+            .zip(stated)
+            .map(|(index, (stated, demand))| {
                 let id = RegionId(stated.port);
                 let known = recovered.regions.get(&id).copied();
                 let state = known.unwrap_or(RegionState::UNKNOWN);
                 let facts = stated.facts(self.card.engine, self.host.limits.bitstream_max);
-                let blank = blanks.hold(stated, facts.bitstream_max);
+                let blank = blanks.hold(index, stated, demand, facts.bitstream_max);
                 Region {
                     index,
                     of,
@@ -116,6 +126,7 @@ impl Setup {
                     fit: self.fit(stated, engine, &blank),
                     facts,
                     blank,
+                    demand: demand.clone(),
                     pace: pace(stated, &self.host.limits),
                     state,
                     recorded: state,
@@ -138,13 +149,13 @@ impl Setup {
                 facts.interface_id
             ));
         }
-        if let Blank::Unusable(why) = blank {
-            return Fit::NoLoads(format!("its blank image cannot be used: {why}"));
-        }
         let can = engine.capabilities();
         // What must be fenced is never loaded by an engine that cannot check it (INV5).
         if stated.fence == Fence::Required && can.fenced == Declared::No {
-            return Fit::NoLoads("its fence is required, and cannot be checked yet".to_owned());
+            return Fit::NoLoads("its fence is required, and cannot be checked".to_owned());
+        }
+        if let Blank::Unusable(why) = blank {
+            return Fit::NoLoads(format!("its blank image cannot be used: {why}"));
         }
         let lacks = |wanted: &&Capability| match wanted {
             Capability::HoldsIsolated => can.holds_isolated == Declared::No,
@@ -170,28 +181,62 @@ fn pace(stated: &files::Region, limits: &Limits) -> Pace {
 }
 
 /// Blank images, each held once however many regions use it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Blanks {
+    engine: files::Engine,
     held: BTreeMap<Digest, Arc<Image>>,
 }
 
 impl Blanks {
-    fn hold(&mut self, stated: &files::Region, max: u64) -> Blank {
-        let Some(pinned) = &stated.blank else {
-            return Blank::None;
-        };
+    fn hold(
+        &mut self,
+        index: RegionIndex,
+        stated: &files::Region,
+        demand: &Demand,
+        max: u64,
+    ) -> Blank {
+        match &stated.blank {
+            None => Blank::None,
+            Some(pinned) => self
+                .held(index, stated, pinned, demand, max)
+                .unwrap_or_else(Blank::Unusable),
+        }
+    }
+
+    fn held(
+        &mut self,
+        index: RegionIndex,
+        stated: &files::Region,
+        pinned: &files::Blank,
+        demand: &Demand,
+        max: u64,
+    ) -> Result<Blank, String> {
         let image = match self.held.get(&pinned.sha256) {
             Some(image) => Arc::clone(image),
-            None => match read_blank(&pinned.path, pinned.sha256, max) {
-                Ok(image) => Arc::new(image),
-                Err(why) => return Blank::Unusable(why),
-            },
+            None => Arc::new(read_blank(&pinned.path, pinned.sha256, max)?),
         };
-        if let Err(mismatch) = image.check_interface(stated.interface_id.0) {
-            return Blank::Unusable(mismatch.to_string());
+        image
+            .check_interface(stated.interface_id.0)
+            .map_err(|mismatch| mismatch.to_string())?;
+        if let Some(function) = pinned.function_id {
+            image
+                .check_function(function.0)
+                .map_err(|mismatch| mismatch.to_string())?;
         }
-        self.held.insert(pinned.sha256, Arc::clone(&image));
-        Blank::Held(image)
+        if !self.engine.takes(image.format()) {
+            let (engine, format) = (self.engine.name(), image.format().name());
+            return Err(format!("the engine {engine} does not load a {format}"));
+        }
+        // A scrub must not leave the region either.
+        let fitted = Fitted::hold(&image, index, demand).map_err(|unfit| unfit.story())?;
+        let function = image
+            .function_id()
+            .or(pinned.function_id.map(|function| function.0));
+        self.held.insert(pinned.sha256, image);
+        Ok(Blank::Held {
+            fitted: Arc::new(fitted),
+            function,
+        })
     }
 }
 

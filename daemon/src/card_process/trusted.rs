@@ -6,6 +6,7 @@
 
 use policy::decide::check_target;
 use policy::ids::{Digest, RolePattern};
+use policy::trust::Format;
 use uuid::Uuid;
 
 use super::ending::Refusal;
@@ -20,6 +21,8 @@ pub(super) struct Signed {
     pub function_id: Uuid,
     /// Bytes of the container.
     pub size: u64,
+    /// The container.
+    pub format: Format,
 }
 
 /// See the module.
@@ -73,6 +76,7 @@ impl Trusted {
         Ok(Signed {
             function_id: verdict.function_id.0,
             size: verdict.size,
+            format: verdict.format,
         })
     }
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::bench::Bench;
 use super::ending::Failure;
+use super::fitted::Fitted;
 use super::inbox::{ConnectionId, GivenUp, Inbox};
 use super::outlet::Outlet;
 use super::region::Region;
@@ -70,17 +71,30 @@ pub(super) fn shut(region: &mut Region, bench: &mut Bench, talk: &Talk) -> Resul
     }
 }
 
-/// Writes the payload, and returns what the card needed for it: from the first data store to its
-/// verdict.
+/// Writes the payload of what was held against this region, and returns what the card needed for
+/// it: from the first data store to its verdict.
 ///
 /// # Errors
 /// The card's, or that the job was given up; the engine is at rest again, the region shut.
 pub(super) fn payload(
     region: &Region,
     bench: &mut Bench,
-    payload: &[u8],
+    fitted: &Fitted,
     talk: &Talk,
 ) -> Result<Duration, Failure> {
+    if fitted.region() != region.index {
+        // What was proven for one region says nothing of another.
+        let text = "the bytes were held against another region";
+        return Err(Failure::new(Outcome::Violation, CardStage::Writing, text));
+    }
+    let image = fitted.image();
+    tracing::info!(
+        region = %region.name,
+        words = %image.order(),
+        proven = %fitted.proof(),
+        "writing"
+    );
+    let payload = image.payload();
     let total = u64::try_from(payload.len()).unwrap_or(u64::MAX);
     talk.progress(&bench.outlet, CardStage::Writing, 0, total);
     let Bench {

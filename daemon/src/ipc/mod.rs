@@ -230,6 +230,8 @@ pub enum Outcome {
     ScrubFailed,
     /// The packet made no sense.
     Violation,
+    /// The bitstream is not for the region's device, or leaves its frames; nothing was touched.
+    Unfit,
 }
 
 /// The card's own words at a failure, for operators.

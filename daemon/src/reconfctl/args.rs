@@ -259,6 +259,10 @@ pub(super) struct Publish {
     /// The repository. Bitstreams lie in its `targets`.
     #[arg(long, value_name = "REPOSITORY")]
     pub(super) dir: PathBuf,
+    /// Hold the bitstreams against this region too, as its host will: SHELL.toml#NAME, or
+    /// SHELL.toml for all its regions. May be given many times.
+    #[arg(long = "region", value_name = "SHELL#NAME")]
+    pub(super) regions: Vec<String>,
     /// How long hosts may believe this list.
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = duration::parse)]
     pub(super) expires: Duration,

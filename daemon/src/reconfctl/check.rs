@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use policy::decide::{CatalogueTrouble, Loads, Policy, PolicyInputs};
-use policy::files::{CardEntry, FileError as PolicyError, Grants, Host, Shell};
+use policy::files::{
+    Blank, CardEntry, Engine, Fence, FileError as PolicyError, Grants, Host, Region, Shell,
+};
 use policy::ids::Digest;
 use policy::time::UnixTime;
 use serde::Serialize;
@@ -18,7 +20,10 @@ use super::place::{Place, absolute, file_max, unreadable};
 use super::show::{Paint, clean};
 use super::time::now;
 use super::{Stopped, Streams, trust};
+use crate::contents::Contents;
+use crate::fence::hold;
 use crate::files::{FileError, read_bounded, read_trusted};
+use crate::frames::{Demand, demands};
 use crate::layout::Layout;
 
 pub(super) fn run(global: &Global, streams: &mut Streams<'_>) -> Result<Exit, Stopped> {
@@ -70,8 +75,14 @@ fn examine(host_file: &Path, report: &mut Report) {
         .iter()
         .map(|card: &CardEntry| report.parse(&card.shell, Shell::parse))
         .collect();
-    for shell in shells.iter().flatten() {
-        blanks(shell, report);
+    for (card, shell) in host.cards.iter().zip(&shells) {
+        let Some(shell) = shell else { continue };
+        match demands(shell) {
+            Ok(demands) => {
+                regions(shell, card.engine, &demands, report);
+            }
+            Err(error) => report.policy(&error),
+        }
     }
     let grants = grants(&host.grants, report);
     together(host, shells, grants, report);
@@ -170,42 +181,67 @@ fn grants(file: &Path, report: &mut Report) -> Option<Grants> {
     }
 }
 
-/// Each blank image: there, the one that was pinned, and for this region.
-fn blanks(shell: &Shell, report: &mut Report) {
-    for region in &shell.regions {
-        let Some(blank) = &region.blank else { continue };
-        // Larger ones are refused by the card's process as well.
-        let bytes = match read_bounded(&blank.path, 256 << 20) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let failure = unreadable(&error);
-                let problem = format!("the blank image cannot be read: {}", failure.error);
-                report.at(shell, region.line, "blank-image", &problem);
-                continue;
-            }
-        };
-        let path = blank.path.display();
-        let found = Digest::of(&bytes);
-        if found != blank.sha256 {
-            let problem = format!(
-                "the blank image {path} is {found}, and {} is pinned",
-                blank.sha256
-            );
-            report.at(shell, region.line, "blank-image", &problem);
-            continue;
+/// Each region: can anything be loaded into it, and is its blank image there, the one that was
+/// pinned, and for this region?
+fn regions(shell: &Shell, engine: Engine, demands: &[Demand], report: &mut Report) {
+    for (region, demand) in shell.regions.iter().zip(demands) {
+        if region.fence == Fence::Required && engine == Engine::Dfl {
+            let problem = "the fence is required, and frames of what the engine dfl loads cannot \
+                           be checked: nothing can be loaded into the region";
+            report.at(shell, region.line, "fence", problem);
         }
-        let problem = match bitstream::parse(&bytes) {
-            Err(error) => format!("the blank image {path}: {error}"),
-            Ok(bitstream::Container::Gbs(gbs)) if gbs.interface_id != region.interface_id.0 => {
-                format!(
-                    "the blank image {path} is for the interface id {}, the region has {}",
-                    gbs.interface_id, region.interface_id
-                )
-            }
-            Ok(_) => continue,
-        };
-        report.at(shell, region.line, "blank-image", &problem);
+        let Some(blank) = &region.blank else { continue };
+        if let Err(why) = blank_fits(region, blank, engine, demand) {
+            report.at(shell, region.line, "blank-image", &why);
+        }
     }
+}
+
+fn blank_fits(
+    region: &Region,
+    blank: &Blank,
+    engine: Engine,
+    demand: &Demand,
+) -> Result<(), String> {
+    // Larger ones are refused by the card's process as well.
+    let bytes = read_bounded(&blank.path, 256 << 20).map_err(|error| {
+        let failure = unreadable(&error);
+        format!("the blank image cannot be read: {}", failure.error)
+    })?;
+    let path = blank.path.display();
+    let found = Digest::of(&bytes);
+    if found != blank.sha256 {
+        let pinned = blank.sha256;
+        return Err(format!(
+            "the blank image {path} is {found}, and {pinned} is pinned"
+        ));
+    }
+    let contents =
+        Contents::read(&bytes).map_err(|error| format!("the blank image {path}: {error}"))?;
+    if !engine.takes(contents.format()) {
+        let (format, engine) = (contents.format().name(), engine.name());
+        return Err(format!(
+            "the blank image {path} is a {format}, which the engine {engine} does not load"
+        ));
+    }
+    if let Some(names) = contents.names() {
+        if names.interface_id != region.interface_id.0 {
+            return Err(format!(
+                "the blank image {path} is for the interface id {}, the region has {}",
+                names.interface_id, region.interface_id
+            ));
+        }
+        let pinned = blank.function_id.map(|function| function.0);
+        if pinned.is_some_and(|pinned| pinned != names.function_id) {
+            return Err(format!(
+                "the blank image {path} holds the function {}, another one is stated",
+                names.function_id
+            ));
+        }
+    }
+    hold(&contents, demand)
+        .map(|_proof| ())
+        .map_err(|unfit| format!("the blank image {path}: {}", unfit.story()))
 }
 
 /// What no file can tell alone, asked of the snapshot that decides.

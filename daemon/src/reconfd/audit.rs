@@ -18,6 +18,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::identity::unix_now;
+use super::outcome::Finding;
 use trail::Shared;
 
 /// How much of the end of the file [`Audit::last`] looks at.
@@ -70,6 +71,9 @@ pub struct Record {
     /// The card's control, status and error words, where the card failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<[String; 3]>,
+    /// What the frame fence found, where it refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finding: Option<Box<Finding>>,
     /// Who asked, at the admin socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_uid: Option<u32>,

@@ -127,6 +127,10 @@ impl Errand {
                 .err()
                 .and_then(|failure| failure.words)
                 .map(chores::words),
+            finding: ended
+                .as_ref()
+                .err()
+                .and_then(|failure| failure.finding.clone()),
             ..Record::default()
         };
         let host = Arc::clone(&self.host);

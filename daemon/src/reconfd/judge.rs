@@ -20,9 +20,10 @@ use uuid::Uuid;
 use super::outcome::Failure;
 use super::plan::{HostPlan, RegionKey};
 pub use super::policy_files::FilesError;
-use super::policy_files::{places_of, plan_of, read_policy};
+use super::policy_files::{Standing, places_of, plan_of, read_policy};
 use super::seal::Facts;
 use crate::admin::ListView;
+use crate::frames::Demand;
 use crate::layout::Layout;
 use crate::signed_list::{Look, Places, SignedList, now};
 
@@ -82,7 +83,7 @@ pub struct Judge {
     /// Where each card of the plan is; the plan does not change while we run.
     cards: Vec<(CardAddress, Vec<u16>)>,
     list: Mutex<SignedList>,
-    current: ArcSwap<Policy>,
+    current: ArcSwap<Standing>,
 }
 
 impl Judge {
@@ -98,15 +99,15 @@ impl Judge {
             signature: layout.list_signature(),
         });
         list.refresh();
-        let policy = read_policy(host_file, list.catalogue())?;
-        let cards = places_of(&policy);
-        let plan = plan_of(&policy);
+        let standing = read_policy(host_file, list.catalogue())?;
+        let cards = places_of(&standing.policy);
+        let plan = plan_of(&standing.policy);
         let judge = Self {
             host_file: host_file.to_owned(),
             plan: plan.clone(),
             cards,
             list: Mutex::new(list),
-            current: ArcSwap::from_pointee(policy),
+            current: ArcSwap::from_pointee(standing),
         };
         Ok((judge, plan))
     }
@@ -116,6 +117,10 @@ impl Judge {
     /// and keeps no revocation out.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.standing().policy)
+    }
+
+    fn standing(&self) -> Arc<Standing> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if list.refresh() != Look::Same {
             self.renew(list.catalogue());
@@ -126,7 +131,8 @@ impl Judge {
 
     /// Puts another list beside the files in force.
     fn renew(&self, catalogue: Result<Arc<Catalogue>, CatalogueTrouble>) {
-        let before = self.current.load_full();
+        let standing = self.current.load_full();
+        let before = &standing.policy;
         let host = before.host().clone();
         let shells = host.cards.iter().map(|card| before.shell(&card.address));
         let inputs = PolicyInputs {
@@ -137,7 +143,7 @@ impl Judge {
             loads: before.loads(),
         };
         match Policy::new(inputs) {
-            Ok(policy) => self.current.store(Arc::new(policy)),
+            Ok(policy) => self.current.store(Arc::new(standing.with(policy))),
             Err(error) => tracing::error!(%error, "files that were good are not any more"),
         }
     }
@@ -151,9 +157,10 @@ impl Judge {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let looked = list.read_again();
         self.renew(list.catalogue());
-        let policy =
+        let standing =
             read_policy(&self.host_file, list.catalogue()).map_err(|error| error.to_string())?;
-        if !plan_of(&policy).has_shape_of(&self.plan) || places_of(&policy) != self.cards {
+        let policy = &standing.policy;
+        if !plan_of(policy).has_shape_of(&self.plan) || places_of(policy) != self.cards {
             return Err(
                 "the cards of host.toml, or the regions or user functions of a shell file changed: \
                  restart reconfd and reconf-card for that; nothing was changed"
@@ -162,9 +169,9 @@ impl Judge {
         }
         let said = match looked {
             Look::Trouble(trouble) => format!("files read; but {trouble}"),
-            Look::Same | Look::New => format!("files read; policy revision {}", short(&policy)),
+            Look::Same | Look::New => format!("files read; policy revision {}", short(policy)),
         };
-        self.current.store(Arc::new(policy));
+        self.current.store(Arc::new(standing));
         Ok(said)
     }
 
@@ -173,11 +180,15 @@ impl Judge {
     /// # Errors
     /// The answer in both worlds.
     pub fn decide(&self, question: &Question) -> Result<Granted, Failure> {
-        let policy = self.policy();
+        let standing = self.standing();
+        let policy = &standing.policy;
         let ask = self.ask(question)?;
-        match decide(&policy, &ask, now()) {
-            Ok(grant) => Ok(granted(&policy, &ask, &grant)),
-            Err(denial) => Err(self.refused(&policy, question, &ask, &denial)),
+        match decide(policy, &ask, now()) {
+            Ok(grant) => {
+                let demand = standing.demand(question.region);
+                Ok(granted(policy, &ask, &grant, demand))
+            }
+            Err(denial) => Err(self.refused(policy, question, &ask, &denial)),
         }
     }
 
@@ -333,7 +344,7 @@ impl Judge {
     }
 }
 
-fn granted(policy: &Policy, ask: &Ask, grant: &Grant) -> Granted {
+fn granted(policy: &Policy, ask: &Ask, grant: &Grant, demand: Demand) -> Granted {
     let interface_id = policy
         .region(&ask.region)
         .map_or(grant.variant.interface_id, |region| region.interface_id);
@@ -346,6 +357,8 @@ fn granted(policy: &Policy, ask: &Ask, grant: &Grant) -> Granted {
             size: grant.variant.size,
             interface_id: interface_id.0,
             function_id: grant.function_id.0,
+            format: grant.variant.format,
+            demand,
         },
         rule: format!("{}, role {}", grant.rule, grant.role),
         list_version: grant.list_version,

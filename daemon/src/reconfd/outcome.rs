@@ -5,9 +5,11 @@
 
 use protocol::message::{ErrorReply, FunctionId, JobResult};
 use protocol::status::{Detail, Status};
+use serde::Serialize;
 
 use super::cards::CardError;
 use super::seal::BytesError;
+use crate::fence::Unfit;
 use crate::ipc::{CardStage, HardwareWords, JobEnd, Outcome};
 
 /// A request that was accepted and did not end well, or one that was not accepted.
@@ -23,6 +25,31 @@ pub struct Failure {
     pub reason: String,
     /// The card's words.
     pub words: Option<HardwareWords>,
+    /// What the frame fence found, where it refused.
+    pub finding: Option<Box<Finding>>,
+}
+
+/// What the frame fence found in a bitstream, for operators.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Its stable name.
+    pub code: &'static str,
+    /// The byte of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// The frame, in the device's terms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<String>,
+}
+
+impl Finding {
+    fn of(unfit: &Unfit) -> Self {
+        Self {
+            code: unfit.code(),
+            offset: unfit.offset(),
+            frame: unfit.frame(),
+        }
+    }
 }
 
 impl Failure {
@@ -35,6 +62,7 @@ impl Failure {
             outcome: outcome.to_owned(),
             reason: reason.into(),
             words: None,
+            finding: None,
         }
     }
 
@@ -82,14 +110,25 @@ impl From<BytesError> for Failure {
             BytesError::Size { .. } => "size-mismatch",
             BytesError::Digest { .. } => "digest-mismatch",
             BytesError::Container(_) => "not-a-container",
+            BytesError::Format { .. } => "format-mismatch",
+            BytesError::Unfit(_) => "unfit",
             BytesError::Interface { .. } => "interface-mismatch",
             BytesError::Function { .. } => "function-mismatch",
         };
         let (status, detail) = match &error {
             BytesError::Seal(_) => (Status::Unavailable, Detail::None),
+            // Signed, but not the tenant's own bytes: it learns neither frame nor place.
+            BytesError::Format { .. } | BytesError::Unfit(_) => (Status::Failed, Detail::Unfit),
             _ => (Status::Failed, Detail::Integrity),
         };
-        Self::new(status, detail, outcome, error.to_string())
+        let finding = match &error {
+            BytesError::Unfit(unfit) => Some(Box::new(Finding::of(unfit))),
+            _ => None,
+        };
+        Self {
+            finding,
+            ..Self::new(status, detail, outcome, error.to_string())
+        }
     }
 }
 
@@ -123,6 +162,7 @@ impl From<&JobEnd> for Failure {
             Outcome::Journal => (Status::Unavailable, Detail::None, "journal"),
             Outcome::ScrubFailed => (Status::Failed, Detail::Scrubbing, "scrub-failed"),
             Outcome::Violation => (Status::Failed, Detail::None, "ipc-violation"),
+            Outcome::Unfit => (Status::Failed, Detail::Unfit, "second-fence"),
         };
         let words = end.words;
         Self {
@@ -131,6 +171,7 @@ impl From<&JobEnd> for Failure {
             outcome: outcome.to_owned(),
             reason: format!("{} (while {})", end.text, stage_word(end.stage)),
             words: (words != HardwareWords::default()).then_some(words),
+            finding: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The operator's files, read into a policy, and the plan that they make.
 //!
-//! Knows files. Must not know requests.
+//! Knows files, and keeps beside the policy what it cannot hold: the frames of
+//! each region. Must not know requests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use policy::ids::CardAddress;
 use policy::trust::Catalogue;
 use thiserror::Error;
 
-use super::plan::{CardPlan, HostPlan, RegionPlan};
+use super::plan::{CardPlan, HostPlan, RegionKey, RegionPlan};
 use crate::files::{FileError, read_trusted};
+use crate::frames::{Demand, demands};
 use crate::layout::card_name;
 
 /// The operator's files are wrong.
@@ -26,17 +28,45 @@ pub enum FilesError {
     Content(#[from] policy::files::FileError),
 }
 
+/// What is in force: a snapshot that decides, and what it demands of bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Standing {
+    /// Decides.
+    pub(super) policy: Arc<Policy>,
+    /// For each region of each card, in the order of the files.
+    demands: Arc<Vec<Vec<Demand>>>,
+}
+
+impl Standing {
+    /// What is demanded of the bytes for a region; nothing of one that there is not.
+    pub(super) fn demand(&self, key: RegionKey) -> Demand {
+        self.demands
+            .get(key.card)
+            .and_then(|card| card.get(usize::from(key.region.0)))
+            .cloned()
+            .unwrap_or(Demand::Nothing)
+    }
+
+    /// The same files beside another policy made of them.
+    pub(super) fn with(&self, policy: Policy) -> Self {
+        Self {
+            policy: Arc::new(policy),
+            demands: Arc::clone(&self.demands),
+        }
+    }
+}
+
 pub(super) fn read_policy(
     host_file: &Path,
     catalogue: Result<Arc<Catalogue>, CatalogueTrouble>,
-) -> Result<Policy, FilesError> {
+) -> Result<Standing, FilesError> {
     let host = HostFile::parse(host_file, &read_trusted(host_file, bound())?)?;
     let mut shells = Vec::new();
+    let mut demanded = Vec::new();
     for card in &host.cards {
-        shells.push(Shell::parse(
-            &card.shell,
-            &read_trusted(&card.shell, bound())?,
-        )?);
+        let shell = Shell::parse(&card.shell, &read_trusted(&card.shell, bound())?)?;
+        demanded.push(demands(&shell)?);
+        shells.push(shell);
     }
     let grants = match read_trusted(&host.grants, bound()) {
         Ok(bytes) => Grants::parse(&host.grants, &bytes)?,
@@ -47,13 +77,17 @@ pub(super) fn read_policy(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(Policy::new(PolicyInputs {
+    let policy = Policy::new(PolicyInputs {
         host,
         shells,
         grants,
         catalogue,
         loads: Loads::Decided,
-    })?)
+    })?;
+    Ok(Standing {
+        policy: Arc::new(policy),
+        demands: Arc::new(demanded),
+    })
 }
 
 /// Each card, and the port of each of its regions.

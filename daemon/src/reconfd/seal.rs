@@ -1,6 +1,6 @@
 //! Sealed bytes by digest, and what was found out about them.
 //!
-//! Knows memfds, digests and containers. Must not know who asks. A repeat of a
+//! Knows memfds, digests, containers and what a region demands. Must not know who asks. A repeat of a
 //! load finds its bytes sealed and its verdict still held: no file is read and
 //! nothing is hashed again.
 
@@ -8,13 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bitstream::Container;
 use card::{SealError, SealedMemfd};
+use policy::trust::Format;
 use ring::digest::{SHA256, digest};
 use thiserror::Error;
 use uuid::Uuid;
 
 use super::plan::RegionKey;
+use crate::contents::Contents;
+use crate::fence::{Unfit, hold};
+use crate::frames::Demand;
 
 /// What the signed metadata and the region say about the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,10 @@ pub struct Facts {
     pub interface_id: Uuid,
     /// The function that the container must name.
     pub function_id: Uuid,
+    /// The container.
+    pub format: Format,
+    /// What the region demands of the frames that it writes.
+    pub demand: Demand,
 }
 
 /// A bitstream is not what it should be.
@@ -64,6 +71,17 @@ pub enum BytesError {
     /// It is no container that can be loaded.
     #[error("container: {0}")]
     Container(String),
+    /// It is another container than was signed.
+    #[error("the container is {have}, signed is {want}")]
+    Format {
+        /// The bytes'.
+        have: &'static str,
+        /// The signed one.
+        want: &'static str,
+    },
+    /// It must not be written to the region.
+    #[error("{}", .0.story())]
+    Unfit(#[from] Unfit),
     /// It was made for another interface.
     #[error("interface mismatch: the container names {have}, the region is {want}")]
     Interface {
@@ -90,7 +108,8 @@ pub struct Sealed {
     verified: bool,
 }
 
-/// Proof: these very bytes were hashed, parsed and compared with the facts.
+/// Proof: these very bytes were hashed, parsed, compared with the facts and held against what
+/// the region demands.
 #[derive(Debug, Clone)]
 pub struct VerifiedBytes {
     memfd: Arc<SealedMemfd>,
@@ -152,8 +171,8 @@ impl Sealed {
         &self.memfd
     }
 
-    /// Hashes and parses the sealed bytes, and compares them with the facts; at once where that
-    /// was done before.
+    /// Hashes and parses the sealed bytes, compares them with the facts, and holds them against
+    /// what the region demands; at once where that was done before.
     ///
     /// # Errors
     /// See [`BytesError`].
@@ -167,25 +186,30 @@ impl Sealed {
                     want: crate::hex::encode(&self.facts.digest),
                 });
             }
-            let container =
-                bitstream::parse(&map).map_err(|error| BytesError::Container(error.to_string()))?;
-            let Container::Gbs(gbs) = container else {
-                return Err(BytesError::Container(
-                    "no engine of this host loads it".to_owned(),
-                ));
-            };
-            if gbs.interface_id != self.facts.interface_id {
-                return Err(BytesError::Interface {
-                    have: gbs.interface_id,
-                    want: self.facts.interface_id,
+            let contents =
+                Contents::read(&map).map_err(|error| BytesError::Container(error.to_string()))?;
+            if contents.format() != self.facts.format {
+                return Err(BytesError::Format {
+                    have: contents.format().name(),
+                    want: self.facts.format.name(),
                 });
             }
-            if gbs.accelerator != self.facts.function_id {
-                return Err(BytesError::Function {
-                    have: gbs.accelerator,
-                    want: self.facts.function_id,
-                });
+            // A container that names no ids leaves them to what was signed.
+            if let Some(names) = contents.names() {
+                if names.interface_id != self.facts.interface_id {
+                    return Err(BytesError::Interface {
+                        have: names.interface_id,
+                        want: self.facts.interface_id,
+                    });
+                }
+                if names.function_id != self.facts.function_id {
+                    return Err(BytesError::Function {
+                        have: names.function_id,
+                        want: self.facts.function_id,
+                    });
+                }
             }
+            let _proof = hold(&contents, &self.facts.demand)?;
         }
         Ok(VerifiedBytes {
             memfd: self.memfd,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use bitstream::device::Family;
 use serde_json::{Value, json};
 
-use super::setup::CardSetup;
+use super::setup::{CardKind, CardSetup};
 use crate::process::{Process, READY_WITHIN, program};
 
 /// A card: the simulator, and `reconf-card` while it runs.
@@ -32,8 +33,16 @@ impl Card {
         let mut command = Command::new(program("reconf-simcard")?);
         command.arg("--dir").arg(dir).args(["--name", &name]);
         command.args(["--serial", &format!("{:016x}", serial(number))]);
-        command.args(["--interface-id", &setup.interface_id.to_string()]);
         command.args(["--rate", &setup.rate]);
+        match &setup.kind {
+            CardKind::Dfl => {
+                command.args(["--interface-id", &setup.interface_id.to_string()]);
+            }
+            CardKind::Hwicap(design) => {
+                command.args(["--shape", "hwicap", "--device", &design.device]);
+                command.arg("--geometry").arg(geometry_of(&design.device)?);
+            }
+        }
         if !setup.table.is_empty() {
             let table = dir.join(format!("{name}.table"));
             std::fs::write(&table, &setup.table)?;
@@ -107,6 +116,35 @@ impl Card {
         Ok(region.context("no such region")?.clone())
     }
 
+    /// The frames that were written since [`Card::forget_frames`], but for mask frames.
+    ///
+    /// # Errors
+    /// The card does not answer, or knows no frames.
+    pub fn written_frames(&self) -> Result<Vec<FrameRange>> {
+        let answer = self.control(&json!({"get": "frames"}))?;
+        let ranges = answer.pointer("/frames/ranges").context("no frames")?;
+        Ok(serde_json::from_value(ranges.clone())?)
+    }
+
+    /// Has the card forget which frames were written.
+    ///
+    /// # Errors
+    /// The card does not answer, or knows no frames.
+    pub fn forget_frames(&self) -> Result<()> {
+        self.control(&json!({"do": "mark"})).map(|_answer| ())
+    }
+
+    /// A count of an AMD card: `words` that its configuration logic took, `frames_while_coupled`
+    /// and others.
+    ///
+    /// # Errors
+    /// The card does not answer, or does not count it.
+    pub fn hwicap_count(&self, name: &str) -> Result<u64> {
+        let answer = self.control(&json!({"get": "stats"}))?;
+        let count = answer.pointer(&format!("/stats/hwicap/{name}"));
+        count.and_then(Value::as_u64).context("no such count")
+    }
+
     /// Whether the guest reaches a region, as the card knows it.
     ///
     /// # Errors
@@ -114,6 +152,41 @@ impl Card {
     pub fn guest_has_access(&self, region: usize) -> Result<bool> {
         Ok(self.region(region)?.get("access").and_then(Value::as_str) == Some("guest"))
     }
+}
+
+/// Frames in a row, as the card counts and addresses them.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+pub struct FrameRange {
+    /// The first, in configuration order.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    far: String,
+    last_far: String,
+}
+
+impl FrameRange {
+    /// The addresses of the first and the last.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn ends(&self) -> Result<[u32; 2]> {
+        let address = |text: &str| u32::from_str_radix(text, 16).context("a frame's address");
+        Ok([address(&self.far)?, address(&self.last_far)?])
+    }
+}
+
+/// The project's table in which a device is.
+fn geometry_of(device: &str) -> Result<PathBuf> {
+    let family = bitstream::device::Device::named(device)
+        .context("a known device")?
+        .family();
+    let file = match family {
+        Family::Series7 => "series7.txt",
+        Family::UltraScale | Family::UltraScalePlus => "ultrascale.txt",
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bitstream/geometry");
+    Ok(folder.join(file))
 }
 
 /// What the card counted for one region.

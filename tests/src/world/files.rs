@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::publisher::bitstream_file;
-use super::setup::{CardSetup, REGIONS, Setup};
+use super::setup::{CardKind, CardSetup, HwicapSetup, REGIONS, Setup};
 use anyhow::Result;
 
 /// Where everything of a world lies.
@@ -108,11 +108,15 @@ fn host(places: &Places, setup: &Setup) -> Result<String> {
         places.run(),
         places.repository()
     );
-    for number in 0..setup.cards.len() {
+    for (number, card) in setup.cards.iter().enumerate() {
         let address = super::card::address(&places.cards(), &format!("card{number}"));
+        let engine = match &card.kind {
+            CardKind::Dfl => "dfl",
+            CardKind::Hwicap(_) => "hwicap",
+        };
         write!(
             text,
-            "\n[[card]]\naddress = {address:?}\nengine = \"dfl\"\nshell = \"shells/card{number}.toml\"\n"
+            "\n[[card]]\naddress = {address:?}\nengine = {engine:?}\nshell = \"shells/card{number}.toml\"\n"
         )?;
     }
     if !setup.limits.is_empty() {
@@ -122,6 +126,13 @@ fn host(places: &Places, setup: &Setup) -> Result<String> {
 }
 
 fn shell(places: &Places, number: usize, card: &CardSetup) -> Result<String> {
+    match &card.kind {
+        CardKind::Dfl => dfl_shell(places, number, card),
+        CardKind::Hwicap(design) => hwicap_shell(places, number, card, design),
+    }
+}
+
+fn dfl_shell(places: &Places, number: usize, card: &CardSetup) -> Result<String> {
     let interface = card.interface_id;
     let file = bitstream_file(interface, simcard::functions::BLANK, "blank", card.blank)?;
     let name = format!("blank-card{number}.gbs");
@@ -138,6 +149,42 @@ fn shell(places: &Places, number: usize, card: &CardSetup) -> Result<String> {
              user_functions = [\"vfio-user:{}\"]\n\
              blank = {{ path = \"{name}\", sha256 = \"{digest}\" }}\n{rate}",
             function.display()
+        )?;
+    }
+    Ok(text)
+}
+
+/// Registers where the simulated card has them.
+fn hwicap_shell(
+    places: &Places,
+    number: usize,
+    card: &CardSetup,
+    design: &HwicapSetup,
+) -> Result<String> {
+    let rate = rate(&card.rate)?;
+    let blank_function = simcard::functions::BLANK;
+    let mut text = format!(
+        "name = \"simulated card {number}\"\ndevice = {:?}\n\n[hwicap]\nbar = 0\noffset = 0x10000\n",
+        design.device
+    );
+    for (port, (name, region)) in REGIONS.iter().zip(&design.regions).enumerate() {
+        let blank = format!("blank-card{number}-{name}.bit");
+        fs::write(places.root.join("etc/shells").join(&blank), &region.blank)?;
+        let digest = policy::ids::Digest::of(&region.blank);
+        let function = places.cards().join(format!("card{number}-vf{port}.sock"));
+        write!(
+            text,
+            "\n[[region]]\nname = \"{name}\"\nport = {port}\ninterface_id = \"{}\"\n\
+             region_type = \"example.com/simulated\"\n\
+             user_functions = [\"vfio-user:{}\"]\n\
+             blank = {{ path = \"{blank}\", sha256 = \"{digest}\", function_id = \"{blank_function}\" }}\n\
+             fence = \"required\"\nframes = {:?}\n\
+             decoupler = {}\nidentity = {}\n{rate}",
+            region.interface_id,
+            function.display(),
+            region.frames,
+            0x2_0000 | port << 12,
+            0x3_0000 | port << 12,
         )?;
     }
     Ok(text)

@@ -1,9 +1,10 @@
 //! What a guest must never see (INV3), looked for in every byte that it received.
 
 use anyhow::{Result, ensure};
+use uuid::Uuid;
 
 use super::World;
-use super::setup::REGIONS;
+use super::setup::{CardKind, CardSetup, REGIONS};
 
 /// Searches what each VM's guest received.
 ///
@@ -39,8 +40,7 @@ fn canaries(world: &World, number: usize) -> Vec<(String, Vec<u8>)> {
     for region in REGIONS {
         all.push((format!("the name of region {region}"), region.into()));
     }
-    for card in &world.setup.cards {
-        let id = card.interface_id;
+    for id in world.setup.cards.iter().flat_map(interface_ids) {
         all.push(("an interface id, as text".into(), id.to_string().into()));
         all.push(("an interface id".into(), id.as_bytes().to_vec()));
         all.push((
@@ -73,5 +73,23 @@ fn canaries(world: &World, number: usize) -> Vec<(String, Vec<u8>)> {
             }
         }
     }
+    for file in world
+        .setup
+        .images
+        .iter()
+        .filter_map(|image| image.file.as_ref())
+    {
+        let digest = policy::ids::Digest::of(file);
+        all.push(("the digest of a variant".into(), digest.0.to_vec()));
+    }
+    // Of frames only the operator hears.
+    all.push(("a frame's address".into(), b"FAR".to_vec()));
     all
+}
+
+fn interface_ids(card: &CardSetup) -> Vec<Uuid> {
+    match &card.kind {
+        CardKind::Dfl => vec![card.interface_id],
+        CardKind::Hwicap(design) => design.regions.iter().map(|r| r.interface_id).collect(),
+    }
 }

@@ -6,6 +6,7 @@
 mod card;
 mod files;
 mod leaks;
+pub mod partial;
 mod publisher;
 mod registers;
 pub mod setup;
@@ -18,11 +19,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-pub use card::{Card, RegionStats};
+pub use card::{Card, FrameRange, RegionStats};
 pub use files::Places;
+pub use partial::Partial;
 pub use publisher::{Publisher, bitstream_file};
-pub use registers::{SHUT, UserFunction};
-pub use setup::{CardSetup, Channel, ImageSetup, Setup, VmSetup};
+pub use registers::{Before, SHUT, UserFunction};
+pub use setup::{
+    CardKind, CardSetup, Channel, HwicapRegion, HwicapSetup, ImageSetup, Setup, VmSetup,
+};
 pub use vm::{Vm, guest_pci};
 
 use crate::process::{self, Process, READY_WITHIN, program, wait_for};
@@ -378,8 +382,13 @@ impl World {
     /// # Errors
     /// It does not answer.
     pub fn user_function(&self, vm: usize, slot: usize) -> Result<UserFunction> {
-        let functions = self.functions(self.vm(vm)?)?;
-        UserFunction::open(functions.get(slot).context("no such slot")?)
+        let vm = self.vm(vm)?;
+        let (card, region) = vm.setup.regions.get(slot).context("no such slot")?;
+        let before = match self.setup.cards.get(*card).map(|card| &card.kind) {
+            Some(CardKind::Hwicap(_)) => Before::Nothing,
+            Some(CardKind::Dfl) | None => Before::Port,
+        };
+        UserFunction::behind(&self.card(*card)?.function(*region), before)
     }
 
     /// Ends the world, after looking for what a guest must never see (INV3).

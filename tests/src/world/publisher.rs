@@ -64,7 +64,7 @@ impl Publisher {
                 Some(file) => file.clone(),
                 None => bitstream_file(interface, image.function, image.name, image.bytes)?,
             };
-            let path = target_path(image.name, interface);
+            let path = target_path(image.name, interface, image.format);
             let place = self.repository.join("targets").join(&path);
             fs::create_dir_all(place.parent().context("a target's folder")?)?;
             fs::write(&place, &file)?;
@@ -72,7 +72,7 @@ impl Publisher {
                 "path": path,
                 "sha256": policy::ids::Digest::of(&file),
                 "size": file.len(),
-                "format": "gbs",
+                "format": image.format,
                 "interface_id": interface,
             }));
         }
@@ -131,17 +131,18 @@ impl Publisher {
         Ok(())
     }
 
-    /// Where the bitstream of an image lies.
+    /// Where the GBS of an image lies.
     #[must_use]
     pub fn target(&self, name: &str, interface: Uuid) -> PathBuf {
         self.repository
             .join("targets")
-            .join(target_path(name, interface))
+            .join(target_path(name, interface, "gbs"))
     }
 }
 
-fn target_path(name: &str, interface: Uuid) -> String {
-    format!("{}/{}.gbs", name.replace(':', "-"), interface.hyphenated())
+fn target_path(name: &str, interface: Uuid, format: &str) -> String {
+    let folder = name.replace(':', "-");
+    format!("{folder}/{}.{format}", interface.hyphenated())
 }
 
 /// A GBS that the simulated card takes.

@@ -12,6 +12,8 @@ use uuid::Uuid;
 
 /// Where a port tells the offset of its function.
 const NEXT_AFU: u64 = 0x18;
+/// Where a function is that no port stands before.
+const BARE: u64 = 0x1_0000;
 /// The function's id: low half, high half.
 const ID_LOW: u64 = 0x08;
 const ID_HIGH: u64 = 0x10;
@@ -25,22 +27,43 @@ pub const SHUT: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct UserFunction {
     device: VfioUserDevice,
+    before: Before,
+}
+
+/// What stands before the function in its BAR.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// A DFL port, which tells where the function is.
+    Port,
+    /// Nothing: it is where it always is.
+    Nothing,
 }
 
 impl UserFunction {
-    /// Connects to the function at `vfio-user:PATH`.
+    /// Connects to the function at `vfio-user:PATH`, behind a DFL port.
     ///
     /// # Errors
     /// Nobody serves it.
     pub fn open(address: &str) -> Result<Self> {
+        Self::behind(address, Before::Port)
+    }
+
+    /// The same, whatever stands before the function.
+    ///
+    /// # Errors
+    /// Nobody serves it.
+    pub fn behind(address: &str, before: Before) -> Result<Self> {
         let path = address
             .strip_prefix("vfio-user:")
             .context("not a vfio-user address")?;
         let device = VfioUserDevice::open(Path::new(path), Deadlines::default())?;
-        Ok(Self { device })
+        Ok(Self { device, before })
     }
 
     fn afu(&mut self) -> Result<Option<u64>> {
+        if self.before == Before::Nothing {
+            return Ok(Some(BARE));
+        }
         let next = self.device.load64(Bar::ZERO, NEXT_AFU)?;
         Ok((next != SHUT).then_some(next & OFFSET))
     }

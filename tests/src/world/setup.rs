@@ -38,6 +38,38 @@ pub struct CardSetup {
     pub table: String,
     /// Bytes of the blank image's payload beside the header: how long a scrub takes.
     pub blank: usize,
+    /// How it is programmed.
+    pub kind: CardKind,
+}
+
+/// How a card is programmed.
+#[derive(Debug, Clone, Default)]
+pub enum CardKind {
+    /// Through DFL registers; both regions have the card's interface id.
+    #[default]
+    Dfl,
+    /// Through AXI HWICAP: an AMD device, each region with frames of its own.
+    Hwicap(HwicapSetup),
+}
+
+/// What a shell file says of an AMD device.
+#[derive(Debug, Clone)]
+pub struct HwicapSetup {
+    /// Its name, as `xc7z020`.
+    pub device: String,
+    /// Its regions.
+    pub regions: [HwicapRegion; 2],
+}
+
+/// A region of an AMD device.
+#[derive(Debug, Clone)]
+pub struct HwicapRegion {
+    /// Which bitstreams fit.
+    pub interface_id: Uuid,
+    /// Its frames, as lines of a shell file.
+    pub frames: Vec<String>,
+    /// The blank image: a `.bit` file.
+    pub blank: Vec<u8>,
 }
 
 /// A VM.
@@ -71,8 +103,10 @@ pub struct ImageSetup {
     pub function: Uuid,
     /// Bytes of its payload beside the header.
     pub bytes: usize,
-    /// A whole GBS instead of a made one.
+    /// A whole file instead of a made one.
     pub file: Option<Vec<u8>>,
+    /// The container, as the signed list names it.
+    pub format: &'static str,
     /// The interface id of the given file; of a made one the cards'.
     pub interface_id: Option<Uuid>,
 }
@@ -86,7 +120,19 @@ impl ImageSetup {
             function,
             bytes,
             file: None,
+            format: "gbs",
             interface_id: None,
+        }
+    }
+
+    /// A `.bit` file for one region.
+    #[must_use]
+    pub fn bit(name: &'static str, function: Uuid, interface_id: Uuid, file: Vec<u8>) -> Self {
+        Self {
+            file: Some(file),
+            format: "bit",
+            interface_id: Some(interface_id),
+            ..Self::new(name, function, 0)
         }
     }
 }
@@ -98,6 +144,7 @@ impl Default for CardSetup {
             interface_id: INTERFACE,
             table: String::new(),
             blank: 1024,
+            kind: CardKind::Dfl,
         }
     }
 }

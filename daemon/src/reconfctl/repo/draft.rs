@@ -1,9 +1,15 @@
-//! What a publisher writes: names and paths. All that can be measured is measured.
+//! What a publisher writes: names and paths. All that can be measured is measured;
+//! a container that names no interface id or function leaves both to be stated.
 //!
 //! ```toml
 //! [[image]]
 //! name = "acme/aes:1.0"
 //! variants = [{ path = "acme/aes-1.0-dcp.gbs" }]
+//!
+//! [[image]]
+//! name = "acme/fir:1.0"
+//! function_id = "8a6e5f3c-90bd-4b1e-8f1f-6d3b2b1f7d10"
+//! variants = [{ path = "acme/fir-1.0.bit", interface_id = "4a1b3f0e-52c7-4c1e-9a55-0d6ce2a7b801" }]
 //!
 //! [[revoked]]
 //! image = "acme/aes:0.9"
@@ -11,7 +17,9 @@
 
 use std::path::Path;
 
-use policy::ids::{Family, ImageName, RegionType, Role, RoleKind, TargetPath};
+use policy::ids::{
+    Family, FunctionId, ImageName, InterfaceId, RegionType, Role, RoleKind, TargetPath,
+};
 use policy::trust::LIST_MAX;
 use policy::trust::list::{ImageList, RevokedEntry};
 use serde::Deserialize;
@@ -44,6 +52,8 @@ pub(super) struct DraftImage {
     family: Option<Family>,
     /// Left out: 1.
     epoch: Option<u64>,
+    /// Needed where the bitstreams do not name it.
+    pub(super) function_id: Option<FunctionId>,
     pub(super) variants: Vec<DraftVariant>,
 }
 
@@ -52,6 +62,8 @@ pub(super) struct DraftImage {
 pub(super) struct DraftVariant {
     /// Below `targets`.
     pub(super) path: TargetPath,
+    /// Needed where the bitstream does not name it.
+    pub(super) interface_id: Option<InterfaceId>,
     /// Only regions of this type.
     pub(super) region_type: Option<RegionType>,
 }
@@ -122,11 +134,13 @@ fn from_json(file: &Path, bytes: &[u8]) -> Result<Draft, Failure> {
         role: Some(image.role),
         family: Some(image.family),
         epoch: Some(image.epoch),
+        function_id: Some(image.function_id),
         variants: image
             .variants
             .into_iter()
             .map(|variant| DraftVariant {
                 path: variant.path,
+                interface_id: Some(variant.interface_id),
                 region_type: variant.region_type,
             })
             .collect(),

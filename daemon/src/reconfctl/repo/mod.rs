@@ -7,6 +7,7 @@ mod draft;
 mod keys;
 mod measure;
 mod publish;
+mod regions;
 
 #[cfg(test)]
 pub(super) use draft::read as read_draft;

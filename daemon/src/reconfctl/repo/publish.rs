@@ -17,6 +17,7 @@ use super::super::place::unreadable;
 use super::super::time::{now, relative};
 use super::draft::{self, Draft, DraftImage};
 use super::measure::measure;
+use super::regions::Regions;
 use super::{clean, keys};
 use crate::files::{Readers, read_bounded, write_atomic};
 
@@ -48,11 +49,13 @@ pub(super) fn run(publish: &Publish) -> Result<Published, Failure> {
         .map(|path| keys::read_signing_key(path))
         .collect::<Result<Vec<_>, _>>()?;
     let draft = draft::read(&publish.list)?;
+    let mut regions = Regions::read(&publish.regions)?;
     // Two that publish at once would sign two lists of one version.
     let _lock = lock(&publish.dir)?;
     let list_file = publish.dir.join(LIST_FILE);
     let before = published_before(&list_file)?;
-    let list = measured(&draft, publish, before.as_ref())?;
+    let list = measured(&draft, publish, before.as_ref(), &mut regions)?;
+    regions.all_used()?;
 
     let bytes = policy::publish::list(&list).map_err(|error| keys::refused(&error))?;
     let signers: Vec<_> = keys.iter().collect();
@@ -114,6 +117,7 @@ fn measured(
     draft: &Draft,
     publish: &Publish,
     before: Option<&ImageList>,
+    regions: &mut Regions,
 ) -> Result<ImageList, Failure> {
     let last = draft.version.max(before.map_or(0, |list| list.version));
     let version = last.checked_add(1).ok_or_else(|| {
@@ -124,7 +128,8 @@ fn measured(
     })?;
     let issued = UnixTime(now());
     let targets = publish.dir.join(TARGETS_DIR);
-    let images = draft.images.iter().map(|image| entry(image, &targets));
+    let images = draft.images.iter();
+    let images = images.map(|image| entry(image, &targets, regions));
     Ok(ImageList {
         reconf_images: FORMAT,
         version,
@@ -135,11 +140,11 @@ fn measured(
     })
 }
 
-fn entry(image: &DraftImage, targets: &Path) -> Result<ImageEntry, Failure> {
+fn entry(image: &DraftImage, targets: &Path, regions: &mut Regions) -> Result<ImageEntry, Failure> {
     let mut variants = Vec::new();
     let mut function = None;
     for variant in &image.variants {
-        let measured = measure(targets, &variant.path)?;
+        let measured = measure(targets, image, variant, regions)?;
         let (first, path) = function.get_or_insert((measured.function_id, &variant.path));
         if *first != measured.function_id {
             let error = format!(
