@@ -24,11 +24,18 @@ mod machine;
 mod masks;
 mod pipeline;
 mod reason;
+mod refusal;
 mod rules;
+mod sentence;
+mod steps;
 mod survey;
 mod written;
 
 #[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may stop at an overflow"
+)]
 mod tests;
 
 use self::machine::{Kind, SubStream, Task};
@@ -38,7 +45,9 @@ use crate::device::{Device, Family, RegionFrames};
 use crate::xilinx::{BUS_WIDTH, NOP, PAD, SYNC, XilinxStream};
 
 pub use self::learn::{LearnError, learn};
-pub use self::reason::{Reason, Refusal};
+pub use self::reason::Reason;
+pub use self::refusal::Refusal;
+pub(crate) use self::steps::steps;
 pub use self::survey::{Survey, SurveyedBlock, SurveyedStream, survey};
 
 /// More sub-streams than this has no genuine file.
@@ -161,8 +170,8 @@ fn arrange(streams: &[SubStream], region: Option<&RegionFrames>) -> Result<Fence
     let kinds: Vec<Kind> = streams.iter().map(|stream| stream.kind).collect();
     match (device.family(), kinds.as_slice()) {
         // Without a reset after reconfiguration nothing is stopped or restored.
-        (Family::Series7, [Restarts | Frames]) => {}
-        (Family::UltraScalePlus, [Marks, Stops, Restarts, Marks] | [Stops, Restarts]) => {}
+        (Family::Series7, [Restarts | Frames])
+        | (Family::UltraScalePlus, [Marks, Stops, Restarts, Marks] | [Stops, Restarts]) => {}
         (_, [.., Stops]) => return Err(Reason::LeftStopped),
         _ => return Err(Reason::Arrangement),
     }

@@ -3,7 +3,7 @@
 //! Knows that all modules of a region write the same frames. Must not believe
 //! one reference against another: they agree, or nothing is learnt.
 
-use super::reason::Refusal;
+use super::refusal::Refusal;
 use super::{Fenced, check};
 use crate::device::{Device, FrameAddress, FrameIndex, RegionFrames};
 use crate::xilinx::XilinxStream;

@@ -6,7 +6,8 @@
 
 use super::crc::Crc;
 use super::pipeline::{Allowed, Fault, Pipeline};
-use super::reason::{Reason, Refusal};
+use super::reason::Reason;
+use super::refusal::Refusal;
 use super::rules::{self, Controls};
 use super::written::Written;
 use crate::device::{Device, Family, FrameAddress};
@@ -182,10 +183,7 @@ impl<'s, 'a> Machine<'s, 'a> {
         if let Some(device) = self.device {
             rules::register(device.family(), register).map_err(here)?;
         } else if ![Register::CMD, Register::IDCODE].contains(&register) {
-            return Err(here(match rules::unusual(register, value) {
-                Reason::Register(_) => Reason::BeforeIdcode(register),
-                reason => reason,
-            }));
+            return Err(here(rules::before_device(register, value)));
         }
         let single = match (register, value) {
             (Register::FDRI | Register::MFWR, _) => None,
@@ -302,6 +300,11 @@ impl<'s, 'a> Machine<'s, 'a> {
                 )));
             }
             Command::URAM => self.cleared = true,
+            Command::WCFG => {
+                if let Some(pipeline) = &mut self.pipeline {
+                    pipeline.arm();
+                }
+            }
             Command::MFW => {
                 self.copies = 0;
                 self.compressed = true;
@@ -389,6 +392,10 @@ impl<'s, 'a> Machine<'s, 'a> {
             return Err(here(Reason::Order(
                 "frame data, and writing was not commanded",
             )));
+        }
+        if self.command != Command::WCFG {
+            let why = "frame data, and the last command is not to write";
+            return Err(here(Reason::Order(why)));
         }
         let Some(pipeline) = &mut self.pipeline else {
             return Err(here(Reason::BeforeIdcode(Register::FDRI)));

@@ -5,7 +5,7 @@
 //! flip-flops are restored.
 
 use super::reason::Reason;
-use crate::device::{ClbMask, Column, Device, FrameSet, Half};
+use crate::device::{ClbMask, Column, Device, FrameSet, Geometry, Half};
 use crate::xilinx::Words;
 
 /// The word that a masked column's frame has, and where; all others are 0.
@@ -82,7 +82,7 @@ impl Masks {
         device: Device,
         region: Option<&FrameSet>,
     ) -> Result<(), (Reason, Option<Column>)> {
-        let all = device.geometry().and_then(|geometry| geometry.clb_mask());
+        let all = device.geometry().and_then(Geometry::clb_mask);
         let all = all.ok_or((Reason::MaskIncomplete, None))?;
         let restored = self.restored(all).map_err(|reason| (reason, None))?;
         let Some(region) = region else {

@@ -70,6 +70,12 @@ pub(super) struct Pipeline<'a> {
     allowed: Allowed<'a>,
     /// Where the next frame goes, if an address was given for it.
     place: Option<Place>,
+    /// Where the last write has moved on to: the first copy goes there.
+    moved_on: Option<Place>,
+    /// Writing was commanded, which emptied the buffer, and nothing was written
+    /// since. Without that the device would write what is in the buffer first,
+    /// and every frame would end one address further on.
+    armed: bool,
     buffer: Buffer,
     /// Frames of the design.
     pub(super) frames: Written,
@@ -87,6 +93,8 @@ impl<'a> Pipeline<'a> {
             geometry,
             allowed,
             place: None,
+            moved_on: None,
+            armed: false,
             buffer: Buffer::Spent,
             frames: Written::nothing(geometry),
             marks: Written::nothing(geometry),
@@ -99,6 +107,7 @@ impl<'a> Pipeline<'a> {
         let family = self.device.family();
         let address =
             FrameAddress::parse(family, value).map_err(|error| (Reason::Address(error), None))?;
+        self.moved_on = None;
         if address.is_park() {
             self.place = None;
             return Ok(());
@@ -127,13 +136,16 @@ impl<'a> Pipeline<'a> {
 
     /// The buffer is dropped. What it still holds would be lost.
     pub(super) fn drop_buffer(&mut self) -> Result<(), Reason> {
-        match self.buffer {
-            Buffer::Holds { empty: false, .. } => Err(Reason::LeftInBuffer),
-            _ => {
-                self.buffer = Buffer::Spent;
-                Ok(())
-            }
+        if let Buffer::Holds { empty: false, .. } = self.buffer {
+            return Err(Reason::LeftInBuffer);
         }
+        self.buffer = Buffer::Spent;
+        Ok(())
+    }
+
+    /// Writing is commanded.
+    pub(super) fn arm(&mut self) {
+        self.armed = true;
     }
 
     /// Frame data. `begin` is the number of its first word in the stream,
@@ -144,7 +156,11 @@ impl<'a> Pipeline<'a> {
             word: begin.saturating_add(word),
             frame,
         };
-        self.drop_buffer().map_err(|reason| at(reason, 0, None))?;
+        if !std::mem::take(&mut self.armed) {
+            let why = "frame data, and writing was not commanded for it";
+            return Err(at(Reason::Order(why), 0, None));
+        }
+        self.moved_on = None;
         let length = self.device.family().frame_words();
         let frames = Frames::cut(data, length)
             .ok_or_else(|| at(Reason::FrameLength(data.len()), 0, None))?;
@@ -200,11 +216,12 @@ impl<'a> Pipeline<'a> {
             passed = passed.saturating_add(committed);
             if ends_here {
                 self.hold(frames, passed, None);
-                self.place = Some(Place::Frame(FrameIndex(end)));
+                self.moved_on = Some(Place::Frame(FrameIndex(end)));
                 return Ok(());
             }
             let last = FrameIndex(end.saturating_sub(1));
-            self.pads(frames, passed)
+            frames
+                .pads(passed)
                 .map_err(|reason| (reason, passed, name(last)))?;
             passed = passed.saturating_add(2);
             next = geometry.next(last);
@@ -213,18 +230,6 @@ impl<'a> Pipeline<'a> {
                 return Ok(());
             }
         }
-    }
-
-    /// Two pads, both empty.
-    fn pads(&self, frames: &Frames<'_>, at: usize) -> Result<(), Reason> {
-        for pad in 0..2 {
-            match frames.get(at.saturating_add(pad)) {
-                None => return Err(Reason::Order("one pad frame ends a row, and there are two")),
-                Some(frame) if frame.all_zero() => {}
-                Some(_) => return Err(Reason::Pad),
-            }
-        }
-        Ok(())
     }
 
     /// The first frame of a range that is not the region's.
@@ -254,12 +259,13 @@ impl<'a> Pipeline<'a> {
             passed = passed.saturating_add(1);
             if passed == frames.count {
                 self.hold(frames, passed.saturating_sub(1), Some(mask));
-                self.place = Some(Place::Mask(position));
+                self.moved_on = Some(Place::Mask(position));
                 return Ok(());
             }
             self.masks.set(position, mask);
             if all.row_end(position) {
-                self.pads(frames, passed)
+                frames
+                    .pads(passed)
                     .map_err(|reason| (reason, passed, all.address(position)))?;
                 passed = passed.saturating_add(2);
                 if passed == frames.count {
@@ -277,7 +283,7 @@ impl<'a> Pipeline<'a> {
         self.hold(frames, last, None);
         // A write of one frame only fills the buffer.
         let Some(count) = u32::try_from(last).ok().and_then(NonZeroU32::new) else {
-            self.place = Some(Place::Raw(first));
+            self.moved_on = Some(Place::Raw(first));
             return Ok(());
         };
         let block = FrameBlock {
@@ -311,7 +317,9 @@ impl<'a> Pipeline<'a> {
 
     /// The buffer is written once more, to the address.
     pub(super) fn copy(&mut self) -> Result<(), (Reason, Option<FrameAddress>)> {
-        let place = self.place.take().ok_or((Reason::NoAddress, None))?;
+        let moved_on = self.moved_on.take();
+        let place = self.place.take().or(moved_on);
+        let place = place.ok_or((Reason::NoAddress, None))?;
         let Buffer::Holds { mask, .. } = self.buffer else {
             return Err((
                 Reason::Order("a frame is copied and none is in the buffer"),
@@ -387,5 +395,17 @@ impl<'a> Frames<'a> {
         }
         let begin = at.saturating_mul(self.length);
         Some(self.data.slice(begin..begin.saturating_add(self.length)))
+    }
+
+    /// Two pads from a frame on, both empty.
+    fn pads(&self, at: usize) -> Result<(), Reason> {
+        for pad in 0..2 {
+            match self.get(at.saturating_add(pad)) {
+                None => return Err(Reason::Order("one pad frame ends a row, and there are two")),
+                Some(frame) if frame.all_zero() => {}
+                Some(_) => return Err(Reason::Pad),
+            }
+        }
+        Ok(())
     }
 }

@@ -54,9 +54,21 @@ pub(super) fn register(family: Family, register: Register) -> Result<(), Reason>
     })
 }
 
+/// Why a register may not be written before the device is named.
+pub(super) fn before_device(register: Register, value: Option<u32>) -> Reason {
+    let sometimes = [Family::Series7, Family::UltraScalePlus]
+        .into_iter()
+        .any(|family| self::register(family, register).is_ok());
+    if sometimes {
+        Reason::BeforeIdcode(register)
+    } else {
+        unusual(register, value)
+    }
+}
+
 /// Why a register is refused that only other bitstreams write. `value` is its
 /// first word; `None` where that does not matter.
-pub(super) fn unusual(register: Register, value: Option<u32>) -> Reason {
+fn unusual(register: Register, value: Option<u32>) -> Reason {
     match register {
         Register::SLR => Reason::MultiDie,
         Register::CBC | Register::DECRYPT => Reason::Encrypted,

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn field(key: u8, text: &str) -> Vec<u8> {
-        let length = u16::try_from(text.len() + 1).unwrap();
+        let length = u16::try_from(text.len()).unwrap().checked_add(1).unwrap();
         let mut field = vec![key];
         field.extend_from_slice(&length.to_be_bytes());
         field.extend_from_slice(text.as_bytes());
