@@ -13,6 +13,7 @@
 pub mod bench;
 pub mod chardev;
 pub mod demo;
+pub mod lab;
 pub mod memory;
 pub mod process;
 pub mod raw;

@@ -4,6 +4,7 @@
 //! Knows what is measured, and the goals. A goal that is missed is told and is
 //! no failure: timing is no test. Only what does not run at all is one.
 
+mod fence;
 mod host;
 mod load;
 mod memory;
@@ -30,6 +31,8 @@ struct Args {
 /// A group of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
+    /// The frame fence beside the hash of the same bytes.
+    Fence,
     /// What the host adds to the card's own time for a load of 4 MiB.
     Load,
     /// What the processes hold in memory.
@@ -41,10 +44,17 @@ enum Name {
 }
 
 impl Name {
-    const ALL: [Self; 4] = [Self::Load, Self::Memory, Self::Start, Self::Wire];
+    const ALL: [Self; 5] = [
+        Self::Fence,
+        Self::Load,
+        Self::Memory,
+        Self::Start,
+        Self::Wire,
+    ];
 
     fn measure(self, report: &mut Report) -> Result<()> {
         match self {
+            Self::Fence => fence::measure(report),
             Self::Load => load::measure(report),
             Self::Memory => memory::measure(report),
             Self::Start => start::measure(report),
@@ -54,6 +64,7 @@ impl Name {
 
     fn word(self) -> &'static str {
         match self {
+            Self::Fence => "fence",
             Self::Load => "load",
             Self::Memory => "memory",
             Self::Start => "start",
