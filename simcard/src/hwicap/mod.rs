@@ -138,6 +138,8 @@ pub(crate) struct Shell {
     session: Session,
     /// Set by the first transfer since a decoupler moved.
     turn: Option<Turn>,
+    /// Whose decoupler was told last to decouple.
+    told: Option<RegionId>,
     pub(crate) regions: Regions,
     words: u64,
     frames_while_coupled: u64,
@@ -151,6 +153,7 @@ impl Shell {
             logic: Logic::new(geometry),
             session: Session::new(),
             turn: None,
+            told: None,
             regions: Regions::new(),
             words: 0,
             frames_while_coupled: 0,
@@ -240,10 +243,23 @@ impl Shell {
         })
     }
 
-    /// The one region that is decoupled, if it is one.
-    fn only_shut(&self) -> Option<RegionId> {
+    /// The region that a load is for: of those that are decoupled the one that was told so
+    /// last, or the only one.
+    fn target(&self) -> Option<RegionId> {
         let mut shut = self.shut();
-        shut.next().filter(|_| shut.next().is_none())
+        let first = shut.next().filter(|_| shut.next().is_none());
+        self.told
+            .filter(|told| self.shut().any(|id| id == *told))
+            .or(first)
+    }
+
+    /// The regions that a load changes: its target; where none can be told, all that are
+    /// decoupled.
+    fn changed(&self) -> Vec<RegionId> {
+        match self.target() {
+            Some(target) => vec![target],
+            None => self.shut().collect(),
+        }
     }
 
     /// A word goes into the configuration logic.
@@ -257,7 +273,7 @@ impl Shell {
         };
         let before = self.session.outcome;
         self.session.push(word, moment, &self.logic);
-        let changed: Vec<RegionId> = self.shut().collect();
+        let changed = self.changed();
         for id in &changed {
             let stats = &mut self.regions.of(*id).stats;
             count(&mut stats.data_words);
@@ -291,13 +307,12 @@ impl Shell {
         }
     }
 
-    /// The function that the session made appears in the region that is shut;
-    /// where several are shut, nobody can say in which.
+    /// The function that the session made appears in the region that the load is for.
     fn judge(&mut self, around: &Around<'_>) {
         if self.ip.writing() {
             return;
         }
-        if let Some(id) = self.only_shut()
+        if let Some(id) = self.target()
             && let Some(function) = self.session.judge(around.table)
             && self.regions.of(id).function().id().is_none()
         {
@@ -322,8 +337,7 @@ impl Shell {
 
     /// What was begun is counted; what comes next is another stream.
     fn close_session(&mut self) {
-        let shut: Vec<RegionId> = self.shut().collect();
-        for id in shut {
+        for id in self.changed() {
             let stats = &mut self.regions.of(id).stats;
             match self.session.outcome {
                 Outcome::Sound => count(&mut stats.pr_successes),
@@ -379,22 +393,21 @@ impl Shell {
     }
 
     fn move_decoupler(&mut self, number: u8, to: Access, around: &mut Around<'_>) {
-        let moves = self
-            .regions
-            .get(number)
-            .is_some_and(|region| region.access() != to);
+        let Some(moves) = self.regions.get(number).map(|region| region.access() != to) else {
+            return;
+        };
+        // Whoever tells a decoupler, moved or not, begins or ends a load of its region.
+        if moves || to == Access::Host {
+            self.close_session();
+        }
+        if to == Access::Host {
+            self.told = RegionId::ALL.into_iter().find(|id| id.number() == number);
+        }
         if !moves {
             return;
         }
-        if to == Access::Guest {
-            self.close_session();
-        }
         if let Some(region) = self.regions.get_mut(number) {
             region.give_access(to, around.faults);
-        }
-        if to == Access::Host {
-            self.session = Session::new();
-            self.turn = None;
         }
     }
 
@@ -431,7 +444,7 @@ impl Shell {
         if self.shut().next().is_none() {
             return Drain::At(self.rate);
         }
-        let region = self.only_shut().map(RegionId::number);
+        let region = self.target().map(RegionId::number);
         let faults = &mut *around.faults;
         let (rate, sent) = (self.rate, self.session.count);
         let turn = *self.turn.get_or_insert_with(|| {

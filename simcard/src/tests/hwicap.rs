@@ -114,13 +114,18 @@ fn frames_written_while_no_region_is_shut_are_counted_and_ruin_all() {
 }
 
 #[test]
-fn two_regions_shut_at_once_are_both_unknown() {
+fn of_two_regions_shut_at_once_the_one_told_last_is_meant() {
     let mut card = Icap::new(SERIES7, "xc7z020");
     card.decouple(0);
     card.decouple(1);
     card.send(&partial(ADDER, 0x0042_0100));
     assert_eq!(card.identity(0), Uuid::nil());
-    assert_eq!(card.identity(1), Uuid::nil());
+    assert_eq!(card.identity(1), ADDER);
+    // Told again, though it is decoupled already.
+    card.decouple(0);
+    card.send(&partial(BLANK, 0x0000_0100));
+    assert_eq!(card.identity(0), BLANK);
+    assert_eq!(card.identity(1), ADDER);
 }
 
 #[test]
