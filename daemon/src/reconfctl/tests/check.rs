@@ -83,6 +83,61 @@ fn a_blank_image_must_be_the_pinned_one_and_for_its_region() {
     told("cannot be read");
 }
 
+/// The shell file of the site with something in it.
+fn with_shell(site: &Site, top: &str, region: &str) {
+    let shell = String::from_utf8(site.read("etc/shells/a.toml")).unwrap();
+    let shell = format!("{top}{}", shell.replacen("port = 0\n", region, 1));
+    site.write("etc/shells/a.toml", shell.as_bytes());
+}
+
+#[test]
+fn inv5_frames_are_read_and_a_fence_that_nothing_can_pass_is_told() {
+    let site = Site::new();
+    site.keys("keys");
+    site.publish("keys");
+    site.done(&["trust", "enrol", "@keys/root.json"]);
+    let plain = site.read("etc/shells/a.toml");
+    let told = |top: &str, region: &str, codes: &[&str], what: &str| {
+        site.write("etc/shells/a.toml", &plain);
+        with_shell(&site, top, region);
+        let (found, page) = problems(&site);
+        assert_eq!(found, codes, "{page}");
+        assert!(page.contains(what), "{what}: {page}");
+    };
+    let device = "device = \"xc7z020\"\n";
+    let frames = "port = 0\nframes = [\"logic top row 0 column 2\"]\n";
+    // Frames that nothing is held to are no problem.
+    told(device, frames, &[], "in order");
+    told(
+        "device = \"xc7z\"\n",
+        frames,
+        &["bad-value"],
+        "a.toml:1:10: no device",
+    );
+    let row = frames.replace("row 0", "row 9");
+    told(device, &row, &["bad-value"], "there is no");
+    // A GBS has no frames that anybody could read: neither images nor the blank one pass.
+    let fenced = format!("{frames}fence = \"required\"\n");
+    told(
+        device,
+        &fenced,
+        &["fence", "blank-image"],
+        "frames-not-readable",
+    );
+    // The engine has other needs.
+    let host = String::from_utf8(site.read("etc/host.toml")).unwrap();
+    site.write(
+        "etc/host.toml",
+        host.replace("\"dfl\"", "\"hwicap\"").as_bytes(),
+    );
+    told(
+        device,
+        frames,
+        &["blank-image", "missing-key"],
+        "`[hwicap]` is missing",
+    );
+}
+
 #[test]
 fn h2_a_host_file_that_others_may_write_is_refused_by_every_command() {
     let site = Site::new();
