@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use bitstream::device::{Device, RegionFrames};
+use bitstream::device::{Device, Family, RegionFrames};
 use policy::files::{Fence, FileError, Placed, Problem, Region, Shell};
 
 /// What a shell file demands of the bytes for one region.
@@ -26,8 +26,8 @@ pub enum Demand {
 /// Reads what a shell file demands for each region, in the order of its regions.
 ///
 /// # Errors
-/// [`FileError`] with line and column: a device that is not known, a line that
-/// names no frames of it, a frame that two regions claim.
+/// [`FileError`] with line and column: a device that is not known, or that nothing is
+/// loaded into yet; a line that names no frames of it; a frame that two regions claim.
 pub fn demands(shell: &Shell) -> Result<Vec<Demand>, FileError> {
     let Some(stated) = &shell.device else {
         // A file with frames and without a device was refused before.
@@ -40,6 +40,9 @@ pub fn demands(shell: &Shell) -> Result<Vec<Demand>, FileError> {
         );
         stated.refused(&shell.file, Problem::Value(why))
     })?;
+    if let Some(why) = unsupported(device).filter(|_| shell.hwicap.is_some()) {
+        return Err(stated.refused(&shell.file, Problem::Value(why)));
+    }
     let mut read: Vec<(&Region, Arc<RegionFrames>)> = Vec::new();
     let mut demands = Vec::new();
     for region in &shell.regions {
@@ -56,6 +59,22 @@ pub fn demands(shell: &Shell) -> Result<Vec<Demand>, FileError> {
         });
     }
     Ok(demands)
+}
+
+/// Why no bitstream is loaded into such a device yet, whatever else is demanded.
+fn unsupported(device: Device) -> Option<String> {
+    let name = device.name();
+    if device.is_multi_die() {
+        return Some(format!(
+            "{name} has several dies, and bitstreams for several dies are not loaded yet"
+        ));
+    }
+    match device.family() {
+        Family::Series7 | Family::UltraScalePlus => None,
+        Family::UltraScale => Some(format!(
+            "{name} needs a clearing bitstream before each load, which is not known yet"
+        )),
+    }
 }
 
 fn frames_of(shell: &Shell, region: &Region, device: Device) -> Result<RegionFrames, FileError> {
@@ -162,6 +181,15 @@ mod tests {
             (code, error.line, error.column),
             ("bad-value", line("device = "), 10)
         );
+
+        for (device, why) in [
+            ("xcku035", "clearing bitstream"),
+            ("xcu250", "several dies"),
+        ] {
+            let (error, _) = refused("xc7z020\"\n", &format!("{device}\"\n"));
+            assert_eq!(error.line, line("device = "));
+            assert!(error.to_string().contains(why), "{error}");
+        }
 
         let bram = line("bram bottom");
         let (error, code) = refused("bram bottom row 1", "bram bottom row 9");
