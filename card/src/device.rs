@@ -59,6 +59,13 @@ pub trait Device: Send {
     /// Any number of `values` may have been written before an error.
     fn store64_burst(&mut self, bar: Bar, offset: u64, values: &[u64]) -> Result<(), DeviceError>;
 
+    /// As [`Device::store64_burst`], for a register of 32 bits: one access of
+    /// four bytes for each of `values`.
+    ///
+    /// # Errors
+    /// As [`Device::store64_burst`].
+    fn store32_burst(&mut self, bar: Bar, offset: u64, values: &[u32]) -> Result<(), DeviceError>;
+
     /// Maps `length` bytes of `bar` at `offset` into memory, for accesses
     /// without a system call each.
     ///
@@ -300,6 +307,15 @@ pub(crate) fn check_range(
             offset,
             length,
         }),
+    }
+}
+
+/// Refuses a 32-bit access that would be split.
+pub(crate) fn check_aligned32(offset: u64) -> Result<(), DeviceError> {
+    if offset.is_multiple_of(4) {
+        Ok(())
+    } else {
+        Err(DeviceError::Unaligned { offset })
     }
 }
 

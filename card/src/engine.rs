@@ -65,7 +65,7 @@ pub trait Engine: Send {
     /// [`EngineCause::DecoupleFailed`] where access does not move.
     fn shut(&mut self, region: RegionId) -> Result<(), EngineError>;
 
-    /// Makes the engine ready to take `total_bytes` for a region that is shut.
+    /// Makes the engine ready to take a payload for a region that is shut.
     /// From here to the verdict the load may take `budget` (see
     /// [`load_budget`]).
     ///
@@ -74,7 +74,7 @@ pub trait Engine: Send {
     fn begin(
         &mut self,
         region: RegionId,
-        total_bytes: u64,
+        payload: Payload,
         budget: Duration,
     ) -> Result<Programming<'_>, ProgramError>;
 
@@ -98,6 +98,24 @@ pub trait Engine: Send {
     /// [`EngineCause::NotOpen`] for a region that is shut: it stays so. After
     /// any other failure the region is shut.
     fn pulse_reset(&mut self, region: RegionId) -> Result<(), EngineError>;
+}
+
+/// What is about to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Payload {
+    /// Its bytes.
+    pub bytes: u64,
+    /// How they make the words that the hardware takes.
+    pub order: WordOrder,
+}
+
+/// How the bytes of a payload make words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WordOrder {
+    /// The first byte is the highest.
+    BigEndian,
+    /// The first byte is the lowest: what DFL cards take.
+    LittleEndian,
 }
 
 /// The number that a card gives one of its regions.

@@ -103,6 +103,10 @@ impl Device for ByteDevice<'_> {
         Ok(())
     }
 
+    fn store32_burst(&mut self, _: Bar, _: u64, _: &[u32]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
     fn map(&mut self, _: Bar, _: u64, _: usize) -> Result<DeviceMap, DeviceError> {
         Err(DeviceError::NotMappable)
     }

@@ -12,6 +12,8 @@
 //!   [`vfio_user`] implements it. Kernel VFIO is the next implementation.
 //! - [`dfl`]: the device feature list, walked and checked, and the engine that
 //!   programs through its PR feature.
+//! - [`hwicap`]: the engine that programs through an AXI HWICAP core, as AMD
+//!   shells have it.
 //! - [`engine`]: what the daemon programs against, with [`Programming`] as the
 //!   guard object of one load.
 //! - [`journal`]: what each region was meant to hold, across crashes.
@@ -29,8 +31,10 @@ pub mod dfl;
 pub mod engine;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod hwicap;
 pub mod journal;
 mod open;
+mod patience;
 pub mod pci;
 #[expect(unsafe_code, reason = "memory maps; every block says why it is sound")]
 mod raw;
@@ -43,9 +47,9 @@ pub use address::{AddressError, CardAddress, PciAddress};
 pub use clock::{Clock, SystemClock};
 pub use device::{Device, DeviceError, DeviceIdentity};
 pub use engine::{
-    Access, Capabilities, Engine, EngineError, Identity, ProgramError, Programming, RegionFacts,
-    RegionId, ResetState, Written,
+    Access, Capabilities, Engine, EngineError, Identity, Payload, ProgramError, Programming,
+    RegionFacts, RegionId, ResetState, WordOrder, Written,
 };
 pub use journal::{Journal, OwnerTag};
-pub use open::{OpenError, OpenOptions, open_card};
+pub use open::{OpenError, OpenOptions, open_card, open_hwicap};
 pub use sealed::{MemfdWriter, SealError, SealedMap, SealedMemfd};

@@ -7,6 +7,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::device::DeviceError;
 use crate::dfl::{self, DflEngine, NotProgrammable, WalkError};
 use crate::engine::Engine;
+use crate::hwicap::{HwicapEngine, Layout, NotUsable};
 use crate::vfio_user::{self, VfioUserDevice};
 
 /// How a card is opened.
@@ -69,6 +70,14 @@ pub enum OpenError {
         /// What it lacks.
         reason: NotProgrammable,
     },
+    /// The card is not what its shell file says.
+    #[error("{address}: {source}")]
+    NotUsable {
+        /// Which card.
+        address: CardAddress,
+        /// What differs.
+        source: NotUsable,
+    },
 }
 
 /// Opens a card, reads what it is and makes its engine. Nothing is written to
@@ -80,14 +89,7 @@ pub fn open_card(
     address: &CardAddress,
     options: &OpenOptions,
 ) -> Result<Box<dyn Engine>, OpenError> {
-    let CardAddress::VfioUser(path) = address else {
-        return Err(OpenError::NoTransport(address.clone()));
-    };
-    let mut device =
-        VfioUserDevice::open(path, options.transport).map_err(|source| OpenError::Device {
-            address: address.clone(),
-            source,
-        })?;
+    let mut device = open_device(address, options)?;
     let topology = dfl::walk(&mut device).map_err(|source| OpenError::Walk {
         address: address.clone(),
         source,
@@ -103,6 +105,37 @@ pub fn open_card(
         reason,
     })?;
     Ok(Box::new(engine))
+}
+
+/// Opens a card whose shell file states `layout`, and makes its engine. The
+/// core is brought to rest and the device asked for its IDCODE; regions are
+/// left as they are, and the card is not reset.
+///
+/// # Errors
+/// [`OpenError`].
+pub fn open_hwicap(
+    address: &CardAddress,
+    layout: &Layout,
+    options: &OpenOptions,
+) -> Result<Box<dyn Engine>, OpenError> {
+    let device = Box::new(open_device(address, options)?);
+    let clock = Arc::clone(&options.clock);
+    let engine = HwicapEngine::new(device, layout, options.waits, clock);
+    let engine = engine.map_err(|source| OpenError::NotUsable {
+        address: address.clone(),
+        source,
+    })?;
+    Ok(Box::new(engine))
+}
+
+fn open_device(address: &CardAddress, options: &OpenOptions) -> Result<VfioUserDevice, OpenError> {
+    let CardAddress::VfioUser(path) = address else {
+        return Err(OpenError::NoTransport(address.clone()));
+    };
+    VfioUserDevice::open(path, options.transport).map_err(|source| OpenError::Device {
+        address: address.clone(),
+        source,
+    })
 }
 
 #[cfg(test)]

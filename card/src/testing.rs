@@ -9,6 +9,7 @@
 )]
 
 mod faulty;
+pub(crate) mod icap;
 mod model;
 
 use std::sync::Arc;

@@ -21,7 +21,7 @@ use rustix::fs::{SealFlags, fcntl_get_seals};
 use crate::address::CardAddress;
 use crate::device::{
     Bar, Device, DeviceError, DeviceIdentity, DmaMapping, DmaRights, InterruptKind, Space,
-    check_aligned64, check_range,
+    check_aligned32, check_aligned64, check_range,
 };
 use crate::pci;
 use crate::raw::DeviceMap;
@@ -171,6 +171,15 @@ impl Device for VfioUserDevice {
         check_aligned64(offset)?;
         let space = Space::Bar(bar);
         self.check(space, offset, 8)?;
+        let values = values.iter().map(|value| value.to_le_bytes());
+        self.connection.post_stores(index(space), offset, values)
+    }
+
+    fn store32_burst(&mut self, bar: Bar, offset: u64, values: &[u32]) -> Result<(), DeviceError> {
+        check_aligned32(offset)?;
+        let space = Space::Bar(bar);
+        self.check(space, offset, 4)?;
+        let values = values.iter().map(|value| value.to_le_bytes());
         self.connection.post_stores(index(space), offset, values)
     }
 

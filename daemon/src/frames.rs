@@ -23,6 +23,17 @@ pub enum Demand {
     Frames(Device, Arc<RegionFrames>),
 }
 
+impl Demand {
+    /// The device, where the file names one.
+    #[must_use]
+    pub fn device(&self) -> Option<Device> {
+        match self {
+            Demand::Nothing => None,
+            Demand::Device(device) | Demand::Frames(device, _) => Some(*device),
+        }
+    }
+}
+
 /// Reads what a shell file demands for each region, in the order of its regions.
 ///
 /// # Errors

@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::device::{Device, DeviceIdentity};
 use crate::engine::{
     Access, Capabilities, ClockKind, Declared, Engine, EngineCause, EngineError, Identity,
-    IdentityCheck, ProgramCause, ProgramError, Programming, RawStatus, RegionFacts, RegionId,
-    RegionLeft, ResetState, Stage, Step,
+    IdentityCheck, Payload, ProgramCause, ProgramError, Programming, RawStatus, RegionFacts,
+    RegionId, RegionLeft, ResetState, Stage, Step, WordOrder,
 };
 
 use super::damage::Place;
@@ -30,7 +30,7 @@ pub struct Waits {
 
 impl Waits {
     /// The longest wait of all.
-    const LONGEST: Duration = Duration::from_secs(8);
+    pub(crate) const LONGEST: Duration = Duration::from_secs(8);
 }
 
 impl Default for Waits {
@@ -248,9 +248,10 @@ impl Engine for DflEngine {
     fn begin(
         &mut self,
         region: RegionId,
-        total_bytes: u64,
+        payload: Payload,
         budget: Duration,
     ) -> Result<Programming<'_>, ProgramError> {
+        let total_bytes = payload.bytes;
         let started = self.clock.now();
         let deadline = started.saturating_add(budget);
         let refused = |cause, left| ProgramError {
@@ -265,6 +266,10 @@ impl Engine for DflEngine {
         };
         if total_bytes == 0 {
             return Err(refused(ProgramCause::Empty, RegionLeft::AsItWas));
+        }
+        if payload.order != WordOrder::LittleEndian {
+            let cause = ProgramCause::NotWords { bytes: total_bytes };
+            return Err(refused(cause, RegionLeft::AsItWas));
         }
         match self.is_shut(&port) {
             Ok(true) => {}

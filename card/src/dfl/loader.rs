@@ -15,8 +15,9 @@ use std::time::Duration;
 use crate::device::{DeviceError, live};
 use crate::engine::{Failure, Loader, PrFaults, ProgramCause, RawStatus, RegionId, RegionLeft};
 
+use crate::patience::Patience;
+
 use super::engine::DflEngine;
-use super::gate::Patience;
 use super::registers::{
     PR_CTRL, PR_CTRL_COMPLETE, PR_CTRL_RST, PR_CTRL_RST_ACK, PR_CTRL_START, PR_DATA, PR_ERR,
     PR_STS, PR_STS_CREDITS, PR_STS_FAULT, PR_STS_HOST,

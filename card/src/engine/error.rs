@@ -105,6 +105,9 @@ pub enum EngineCause {
     /// What is asked for needs a region that is in use.
     #[error("the region is shut")]
     NotOpen,
+    /// The shell gives no way to reset the logic of a region.
+    #[error("the shell has no reset for the region; load the image again instead")]
+    NoReset,
     /// The function in the region did not answer with an identifier.
     #[error("the function in the region shows no identifier")]
     NoIdentifier,
@@ -160,6 +163,20 @@ pub enum ProgramCause {
     /// There is nothing to write.
     #[error("the payload is empty")]
     Empty,
+    /// The payload's words are not what this engine takes.
+    #[error("this engine does not take a payload of {bytes} bytes in this order of words")]
+    NotWords {
+        /// What `begin` was told.
+        bytes: u64,
+    },
+    /// The device's configuration logic reports an error: a checksum, an
+    /// IDCODE or a frame address that it does not take.
+    #[error("the configuration logic reports an error")]
+    Configuration,
+    /// The configuration logic still listens after the end: the payload did
+    /// not end what it began.
+    #[error("the configuration logic still listens after the end of the payload")]
+    StillListens,
     /// More was written than was announced.
     #[error("more than the announced {announced} bytes were given")]
     TooLong {

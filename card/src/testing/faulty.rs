@@ -88,6 +88,10 @@ impl<D: Device> Device for Faulty<D> {
         self.access(|device| device.store64_burst(bar, offset, values))
     }
 
+    fn store32_burst(&mut self, bar: Bar, offset: u64, values: &[u32]) -> Result<(), DeviceError> {
+        self.access(|device| device.store32_burst(bar, offset, values))
+    }
+
     fn map(&mut self, bar: Bar, offset: u64, length: usize) -> Result<DeviceMap, DeviceError> {
         self.access(|device| device.map(bar, offset, length))
     }

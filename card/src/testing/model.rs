@@ -416,6 +416,10 @@ impl Device for ModelDevice {
         Ok(())
     }
 
+    fn store32_burst(&mut self, _: Bar, _: u64, _: &[u32]) -> Result<(), DeviceError> {
+        Err(DeviceError::Refused { errno: 22 })
+    }
+
     fn map(&mut self, _: Bar, _: u64, _: usize) -> Result<DeviceMap, DeviceError> {
         Err(DeviceError::NotMappable)
     }

@@ -144,20 +144,22 @@ impl Connection {
         Err(self.give_up(DeviceError::Protocol("the answer to another write")))
     }
 
-    /// Stores `values` to one register, without an answer to any.
-    pub(super) fn post_stores(
+    /// Stores `values` of N bytes to one register, without an answer to any.
+    pub(super) fn post_stores<const N: usize>(
         &mut self,
         region: u32,
         offset: u64,
-        values: &[u64],
+        mut values: impl ExactSizeIterator<Item = [u8; N]>,
     ) -> Result<(), DeviceError> {
         self.in_step()?;
-        let access = wire::access(region, offset, 8);
-        let body = ACCESS_SIZE.saturating_add(8);
-        for step in values.chunks(POST_STEP.checked_div(POST_SIZE).unwrap_or(1)) {
+        let access = wire::access(region, offset, N);
+        let body = ACCESS_SIZE.saturating_add(N);
+        let most = POST_STEP.checked_div(POST_SIZE).unwrap_or(1);
+        while values.len() > 0 {
             let mut outbox = std::mem::take(&mut self.outbox);
             outbox.clear();
-            for value in step {
+            let mut step = 0_usize;
+            for value in values.by_ref().take(most) {
                 let id = self.id();
                 outbox.extend_from_slice(&wire::request(
                     id,
@@ -166,12 +168,13 @@ impl Connection {
                     Answered::No,
                 ));
                 outbox.extend_from_slice(&access);
-                outbox.extend_from_slice(&value.to_le_bytes());
+                outbox.extend_from_slice(&value);
+                step = step.saturating_add(1);
             }
             let sent = self.stream.send(&[&outbox], None, self.until());
             self.outbox = outbox;
             sent.map_err(|error| self.give_up(error))?;
-            self.posted = self.posted.saturating_add(step.len());
+            self.posted = self.posted.saturating_add(step);
         }
         Ok(())
     }

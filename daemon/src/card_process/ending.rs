@@ -77,6 +77,7 @@ impl Failure {
             EngineCause::Stuck { .. } if error.step == Step::Shutting => Outcome::DecoupleFailed,
             EngineCause::Stuck { .. } => Outcome::Deadline,
             EngineCause::NoIdentifier => Outcome::Identity,
+            EngineCause::NoReset => Outcome::NotOffered,
             EngineCause::NoSuchRegion
             | EngineCause::AccessStuck { .. }
             | EngineCause::NotShut
@@ -93,6 +94,9 @@ impl Failure {
             ProgramCause::NotShut => Outcome::DecoupleFailed,
             ProgramCause::NoSuchRegion
             | ProgramCause::Empty
+            | ProgramCause::NotWords { .. }
+            | ProgramCause::Configuration
+            | ProgramCause::StillListens
             | ProgramCause::TooLong { .. }
             | ProgramCause::TooShort { .. }
             | ProgramCause::AlreadyFailed

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use card::engine::EngineCause;
 use card::journal::{Content, OwnerTag, Sha256};
 
 use super::ending::{Failure, Refusal, Story, given_up};
@@ -219,8 +220,14 @@ impl Worker {
             let text = format!("region {} is another owner's", region.name);
             return Err(Refusal::new(Outcome::NotScrubbed, text));
         }
-        let pulsed = self.bench.engine.pulse_reset(region.id);
-        Ok(pulsed.map_err(|error| Failure::engine(CardStage::Isolating, &error)))
+        match self.bench.engine.pulse_reset(region.id) {
+            Ok(()) => Ok(Ok(())),
+            // Nothing was tried: the function runs on.
+            Err(error) if matches!(error.cause, EngineCause::NoReset) => {
+                Err(Refusal::new(Outcome::NotOffered, error.cause.to_string()))
+            }
+            Err(error) => Ok(Err(Failure::engine(CardStage::Isolating, &error))),
+        }
     }
 
     /// After a restart: what was committed may be reached again.

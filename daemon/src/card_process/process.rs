@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use card::engine::Engine;
 use card::journal::{Found, JournalError, Recovered};
-use card::{OpenError, OpenOptions, open_card};
+use card::{OpenError, OpenOptions, open_card, open_hwicap};
 use policy::files;
 
 use super::bench::Bench;
@@ -207,6 +207,7 @@ fn open(setup: &Setup) -> Result<Box<dyn Engine>, StartError> {
     options.waits.engine = setup.host.limits.wait_max;
     let engine = match setup.card.engine {
         files::Engine::Dfl => open_card(&setup.address, &options)?,
+        files::Engine::Hwicap => open_hwicap(&setup.address, &setup.layout()?, &options)?,
         other => return Err(StartError::Engine(other.name())),
     };
     if let Some(expected) = &setup.card.serial {

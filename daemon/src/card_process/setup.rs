@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use card::device::Bar;
 use card::engine::{Declared, IdentityCheck};
+use card::hwicap::{Layout, RegionLayout};
 use card::journal::{Recovered, RegionState};
 use card::{CardAddress, Engine, RegionId, SealedMemfd};
-use policy::files::{self, Capability, Fence, Host, Limits, Shell};
+use policy::files::{self, Capability, Fence, Host, Limits, Problem, Shell};
 use policy::ids::Digest;
 
 use super::fitted::Fitted;
@@ -98,6 +100,42 @@ impl Setup {
             address,
             shell,
             demands,
+        })
+    }
+
+    /// Where the static design of an AMD device put what its engine needs. The reader of the
+    /// shell file has seen to it that all of it is there.
+    ///
+    /// # Errors
+    /// It is not: this file is for another engine.
+    pub(super) fn layout(&self) -> Result<Layout, SetupError> {
+        let lacking = |key: &str, line| {
+            SetupError::Content(files::FileError {
+                file: self.shell.file.clone(),
+                line,
+                column: 1,
+                problem: Problem::MissingKey(key.to_owned()),
+            })
+        };
+        let hwicap = self.shell.hwicap.ok_or_else(|| lacking("[hwicap]", 1))?;
+        let bar = Bar::new(hwicap.bar).ok_or_else(|| lacking("bar", hwicap.line))?;
+        let device = self.demands.iter().find_map(Demand::device);
+        let device = device.ok_or_else(|| lacking("device", 1))?;
+        let regions = self.shell.regions.iter().map(|region| {
+            Ok(RegionLayout {
+                id: RegionId(region.port),
+                interface_id: region.interface_id.0,
+                decoupler: region
+                    .decoupler
+                    .ok_or_else(|| lacking("decoupler", region.line))?,
+                identity: region.identity,
+            })
+        });
+        Ok(Layout {
+            bar,
+            core: hwicap.offset,
+            idcode: device.idcode(),
+            regions: regions.collect::<Result<_, SetupError>>()?,
         })
     }
 

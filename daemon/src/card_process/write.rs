@@ -5,7 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use card::Identity;
+use bitstream::xilinx::WordOrder;
+use card::{Identity, Payload};
 use uuid::Uuid;
 
 use super::bench::Bench;
@@ -95,7 +96,15 @@ pub(super) fn payload(
         "writing"
     );
     let payload = image.payload();
+    let order = image.order();
     let total = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+    let announced = Payload {
+        bytes: total,
+        order: match order {
+            WordOrder::BigEndian => card::WordOrder::BigEndian,
+            WordOrder::LittleEndian => card::WordOrder::LittleEndian,
+        },
+    };
     talk.progress(&bench.outlet, CardStage::Writing, 0, total);
     let Bench {
         engine,
@@ -105,7 +114,7 @@ pub(super) fn payload(
         ..
     } = bench;
     let mut programming = engine
-        .begin(region.id, total, region.pace.budget(total))
+        .begin(region.id, announced, region.pace.budget(total))
         .map_err(|error| Failure::program(&error))?;
     steps.reached(Step::Begun);
     let first_store = Instant::now();

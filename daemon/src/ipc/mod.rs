@@ -232,6 +232,8 @@ pub enum Outcome {
     Violation,
     /// The bitstream is not for the region's device, or leaves its frames; nothing was touched.
     Unfit,
+    /// The card's static design cannot do that; nothing was touched.
+    NotOffered,
 }
 
 /// The card's own words at a failure, for operators.

@@ -503,6 +503,7 @@ codes!(outcome_code, outcome_of, Outcome, "outcome", {
     Done = 1, Refused = 2, NotScrubbed = 3, WrongState = 4, Busy = 5, DeviceGone = 6,
     DecoupleFailed = 7, ProgramError = 8, Deadline = 9, Identity = 10, NotCommitted = 11,
     Journal = 12, ScrubFailed = 13, Violation = 14, Unfit = 15,
+    NotOffered = 16,
 });
 
 #[cfg(test)]

@@ -61,6 +61,10 @@ fn refused(error: &OpenError) -> Failure {
             Exit::No,
             "the card's feature list is damaged: load its static design anew",
         ),
+        OpenError::NotUsable { .. } => (
+            Exit::No,
+            "compare the shell file with the static design that is loaded",
+        ),
         OpenError::NotProgrammable { .. } => (
             Exit::No,
             "load a static design that can reconfigure its regions",

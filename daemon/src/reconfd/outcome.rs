@@ -163,6 +163,7 @@ impl From<&JobEnd> for Failure {
             Outcome::ScrubFailed => (Status::Failed, Detail::Scrubbing, "scrub-failed"),
             Outcome::Violation => (Status::Failed, Detail::None, "ipc-violation"),
             Outcome::Unfit => (Status::Failed, Detail::Unfit, "second-fence"),
+            Outcome::NotOffered => (Status::Unsupported, Detail::None, "not-offered"),
         };
         let words = end.words;
         Self {

@@ -24,6 +24,12 @@ const FUNCTION: Uuid = Uuid::from_u128(0x0123_4567_89ab_cdef_1122_3344_5566_7788
 const REGION: RegionId = RegionId(0);
 const BUDGET: Duration = Duration::from_secs(20);
 
+/// A payload of so many bytes, in the order that these cards take.
+fn words(bytes: u64) -> Payload {
+    let order = WordOrder::LittleEndian;
+    Payload { bytes, order }
+}
+
 /// A payload that the model takes for `FUNCTION`, of so many bytes.
 fn payload(length: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length - 16).map(|at| at as u8).collect();
@@ -48,7 +54,7 @@ fn setup(kind: Kind) -> (DflEngine, Arc<Mutex<Model>>, Arc<VirtualClock>) {
 
 fn load(engine: &mut DflEngine, bytes: &[u8]) -> Result<Written, ProgramError> {
     let total = bytes.len() as u64;
-    let mut programming = engine.begin(REGION, total, BUDGET)?;
+    let mut programming = engine.begin(REGION, words(total), BUDGET)?;
     programming.write_all(bytes, &mut |_| {})?;
     programming.finish()
 }
@@ -137,7 +143,7 @@ fn the_second_region_has_its_number_in_the_start() {
     let (mut engine, model, _clock) = setup(Kind::Classic);
     let second = RegionId(1);
     engine.shut(second).unwrap();
-    let mut programming = engine.begin(second, 64, BUDGET).unwrap();
+    let mut programming = engine.begin(second, words(64), BUDGET).unwrap();
     programming.write(&payload(64)).unwrap();
     programming.finish().unwrap();
     assert_eq!(
@@ -210,7 +216,7 @@ fn krn_01_each_error_bit_by_its_name_and_no_stale_one_blamed() {
 fn krn_02_range_first_then_deadline_then_padding() {
     let (mut engine, model, _clock) = setup(Kind::Classic);
     model.lock().unwrap().trace.clear();
-    let error = engine.begin(RegionId(5), 64, BUDGET).unwrap_err();
+    let error = engine.begin(RegionId(5), words(64), BUDGET).unwrap_err();
     assert!(matches!(error.cause, ProgramCause::NoSuchRegion), "{error}");
     assert!(model.lock().unwrap().trace.is_empty());
 
@@ -237,7 +243,7 @@ fn vfio_01_a_dead_write_fails_the_load() {
     let device = ModelDevice::new(&model);
     let mut engine = engine_on(Box::new(device), &clock, Kind::Classic);
     engine.shut(REGION).unwrap();
-    let mut programming = engine.begin(REGION, 64, BUDGET).unwrap();
+    let mut programming = engine.begin(REGION, words(64), BUDGET).unwrap();
     model.lock().unwrap().trouble.gone = true;
     programming.write(&payload(64)).unwrap_err();
 }
@@ -297,7 +303,9 @@ fn d5_a_load_may_not_take_longer_than_its_size_warrants() {
     let before = clock.now();
     let bytes = payload(64 << 10);
     let budget = load_budget(bytes.len() as u64, Duration::from_secs(2), 1_000_000);
-    let mut programming = engine.begin(REGION, bytes.len() as u64, budget).unwrap();
+    let mut programming = engine
+        .begin(REGION, words(bytes.len() as u64), budget)
+        .unwrap();
     let error = programming.write(&bytes).unwrap_err();
     assert!(
         matches!(error.cause, ProgramCause::Deadline { .. }),
@@ -325,7 +333,7 @@ fn d6_a_switch_that_does_not_move_ends_before_any_write() {
         "{error}"
     );
     assert_eq!(error.left, RegionLeft::Unproven);
-    let error = engine.begin(REGION, 64, BUDGET).unwrap_err();
+    let error = engine.begin(REGION, words(64), BUDGET).unwrap_err();
     assert!(matches!(error.cause, ProgramCause::NotShut), "{error}");
     let model = model.lock().unwrap();
     assert!(
@@ -339,7 +347,7 @@ fn d6_a_switch_that_does_not_move_ends_before_any_write() {
 #[test]
 fn d6_a_region_that_is_open_is_not_written() {
     let (mut engine, _model, _clock) = setup(Kind::Classic);
-    let error = engine.begin(REGION, 64, BUDGET).unwrap_err();
+    let error = engine.begin(REGION, words(64), BUDGET).unwrap_err();
     assert!(matches!(error.cause, ProgramCause::NotShut), "{error}");
     let error = engine.identity(REGION).unwrap_err();
     assert!(matches!(error.cause, EngineCause::NotShut), "{error}");
@@ -470,7 +478,7 @@ fn a_load_dropped_half_way_leaves_the_region_shut_and_the_engine_well() {
     for kind in [Kind::Classic, Kind::Ofs] {
         let (mut engine, model, _clock) = setup(kind);
         engine.shut(REGION).unwrap();
-        let mut programming = engine.begin(REGION, 8192, BUDGET).unwrap();
+        let mut programming = engine.begin(REGION, words(8192), BUDGET).unwrap();
         programming.write(&[1; 1000]).unwrap();
         assert!(model.lock().unwrap().loading());
         drop(programming);
@@ -486,10 +494,10 @@ fn announced_and_given_bytes_must_agree() {
     let (mut engine, _model, _clock) = setup(Kind::Classic);
     engine.shut(REGION).unwrap();
     assert!(matches!(
-        engine.begin(REGION, 0, BUDGET).unwrap_err().cause,
+        engine.begin(REGION, words(0), BUDGET).unwrap_err().cause,
         ProgramCause::Empty
     ));
-    let mut programming = engine.begin(REGION, 8, BUDGET).unwrap();
+    let mut programming = engine.begin(REGION, words(8), BUDGET).unwrap();
     let error = programming.write(&[0; 9]).unwrap_err();
     assert!(
         matches!(error.cause, ProgramCause::TooLong { announced: 8 }),
@@ -506,7 +514,7 @@ fn announced_and_given_bytes_must_agree() {
         "{error}"
     );
 
-    let mut programming = engine.begin(REGION, 8, BUDGET).unwrap();
+    let mut programming = engine.begin(REGION, words(8), BUDGET).unwrap();
     programming.write(&[0; 7]).unwrap();
     let error = programming.finish().unwrap_err();
     assert!(
