@@ -127,11 +127,16 @@ fn inv5_a_fence_that_is_required_and_cannot_be_checked_refuses_every_load() {
     let fenced = shell.replacen("port = 0", fence, 1);
     let fenced = format!("device = \"xc7z020\"\n{fenced}");
     std::fs::write(stage.path("shell.toml"), fenced).unwrap();
-    let (stage, _running, mut client) = stage.into_ready();
+    let _running = stage.start();
+    let mut client = stage.connect();
     let end = client
         .load(0, &stage.images[0], tag(1))
         .is(Outcome::Refused);
     assert!(end.text.contains("fence"), "{}", end.text);
+    // The blank image is held to the same rule.
+    client.scrub(0, None).is(Outcome::ScrubFailed);
+    assert_eq!(stage.stats(0).pr_starts, 0);
+    client.scrub(1, None).done();
     client.load(1, &stage.images[0], tag(1)).done();
 }
 
