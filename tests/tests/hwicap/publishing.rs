@@ -93,7 +93,7 @@ impl Desk {
 }
 
 #[test]
-fn b4_a_publisher_is_refused_what_its_hosts_would_refuse() -> Result<()> {
+fn b4_b5_a_publisher_is_refused_what_its_hosts_would_refuse() -> Result<()> {
     let [_, south] = sites()?;
     let image = made("acme/fir:1.0", ADDER, SOUTH, &south.frames)?;
     let file = image.file.context("the file")?;
