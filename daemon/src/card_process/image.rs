@@ -374,6 +374,28 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_is_kept_for_each_region_and_goes_with_its_image() {
+        let bytes = file(9);
+        let mut known = Known::new(MAX);
+        let beside = sealed(&bytes).into();
+        let image = known.adopt(beside, digest(&bytes), MAX).unwrap();
+        let mut fit = |region| known.fit(&image, RegionIndex(region), &Demand::Nothing);
+        let first = fit(0).unwrap();
+        assert!(Arc::ptr_eq(&first, &fit(0).unwrap()), "found out once");
+        let other = fit(1).unwrap();
+        assert!(!Arc::ptr_eq(&first, &other));
+        assert_eq!(
+            (first.region(), other.region()),
+            (RegionIndex(0), RegionIndex(1))
+        );
+        // Of an image that is not remembered no verdict is.
+        let mut stranger = Known::new(MAX);
+        let again = |known: &mut Known| known.fit(&image, RegionIndex(0), &Demand::Nothing);
+        let once = again(&mut stranger).unwrap();
+        assert!(!Arc::ptr_eq(&once, &again(&mut stranger).unwrap()));
+    }
+
+    #[test]
     fn what_is_remembered_is_bounded() {
         let length = u64::try_from(file(0).len()).unwrap();
         let mut known = Known::new(length * 2);
