@@ -21,7 +21,7 @@ fn with(old: &str, new: &str) -> Result<Shell, FileError> {
 /// The line in which the sample first has this text.
 fn line_of(text: &str) -> u32 {
     let at = SHELL.lines().position(|line| line.contains(text)).unwrap();
-    u32::try_from(at + 1).unwrap()
+    u32::try_from(at.saturating_add(1)).unwrap()
 }
 
 #[test]
