@@ -13,7 +13,7 @@
 //! - [`worker`], the serial loop, with [`jobs`] as what each packet means and [`tell`] as what is
 //!   answered;
 //! - [`reconcile`] at the start, [`scrub`] and [`reopen`] on their own ways;
-//! - [`trusted`], [`image`] and [`fitted`]: what is believed of metadata and bytes, and proven of
+//! - [`trusted`], [`image`], [`known`] and [`fitted`]: what is believed of metadata and bytes, and proven of
 //!   bytes for a region;
 //! - [`region`], [`ledger`], [`mod@bench`]: state, its journal, and the tools;
 //! - [`steps`]: where tests kill it.
@@ -25,6 +25,7 @@ mod fitted;
 mod image;
 mod inbox;
 mod jobs;
+mod known;
 mod ledger;
 mod link;
 mod lock;

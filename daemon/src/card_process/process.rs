@@ -12,8 +12,8 @@ use card::{OpenError, OpenOptions, open_card, open_hwicap};
 use policy::files;
 
 use super::bench::Bench;
-use super::image::Known;
 use super::inbox::Inbox;
+use super::known::Known;
 use super::ledger::Ledger;
 use super::link::{Link, LinkError, Peers};
 use super::lock::{CardLock, LockError};

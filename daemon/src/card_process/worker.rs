@@ -10,8 +10,8 @@ use std::time::Instant;
 use card::journal::{OwnerTag, Sha256};
 
 use super::bench::Bench;
-use super::image::Known;
 use super::inbox::{ConnectionId, Event, GivenUp, Said};
+use super::known::Known;
 use super::pipeline::{Offered, SecondVerified};
 use super::reconcile::reconcile;
 use super::region::Region;
