@@ -13,8 +13,8 @@
 //! - [`worker`], the serial loop, with [`jobs`] as what each packet means and [`tell`] as what is
 //!   answered;
 //! - [`reconcile`] at the start, [`scrub`] and [`reopen`] on their own ways;
-//! - [`trusted`], [`image`], [`known`] and [`fitted`]: what is believed of metadata and bytes, and proven of
-//!   bytes for a region;
+//! - [`trusted`], [`image`], [`known`] and [`fitted`]: what is believed of
+//!   metadata and bytes, and proven of bytes for a region;
 //! - [`region`], [`ledger`], [`mod@bench`]: state, its journal, and the tools;
 //! - [`steps`]: where tests kill it.
 
