@@ -38,8 +38,10 @@ mod written;
 )]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use self::machine::{Kind, SubStream, Task};
-use self::pipeline::Allowed;
+use self::pipeline::{Allowed, Record};
 use self::written::Written;
 use crate::device::{Device, Family, RegionFrames};
 use crate::xilinx::{BUS_WIDTH, NOP, PAD, SYNC, XilinxStream};
@@ -117,14 +119,45 @@ pub fn check(
         stream,
         device,
         allowed: Allowed { region },
+        record: Record::Nothing,
     };
-    let words = stream.words();
+    let streams = read(task)?;
+    let end = stream.words().len();
+    arrange(&streams, region).map_err(|reason| task.refuse(reason, end, None))
+}
+
+/// As [`check`] without a region, and a sum of the last content of each frame
+/// that is written, by the frame's number. Equal frames have equal sums; of a
+/// device without geometry there are none.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn contents(stream: &XilinxStream<'_>) -> Result<(Fenced, BTreeMap<u32, u64>), Refusal> {
+    let task = Task {
+        stream,
+        device: None,
+        allowed: Allowed { region: None },
+        record: Record::Contents,
+    };
+    let streams = read(task)?;
+    let end = stream.words().len();
+    let fenced = arrange(&streams, None).map_err(|reason| task.refuse(reason, end, None))?;
+    let mut last = BTreeMap::new();
+    for contents in streams.into_iter().filter_map(|stream| stream.contents) {
+        last.extend(contents);
+    }
+    Ok((fenced, last))
+}
+
+/// Reads every sub-stream, each by itself.
+fn read(task: Task<'_, '_>) -> Result<Vec<SubStream>, Refusal> {
     let mut streams: Vec<SubStream> = Vec::new();
     let mut at = 0;
     while let Some(begin) = outside(task, at, streams.is_empty())? {
         let first = streams.first().map(|first| first.device);
         let task = Task {
-            device: device.or(first),
+            device: task.device.or(first),
             ..task
         };
         if streams.len() == MOST_STREAMS {
@@ -134,8 +167,7 @@ pub fn check(
         at = sub.end;
         streams.push(sub);
     }
-    let end = words.len();
-    arrange(&streams, region).map_err(|reason| task.refuse(reason, end, None))
+    Ok(streams)
 }
 
 /// Passes over what stands before a sync word, or after the last stream, and
@@ -174,6 +206,12 @@ fn arrange(streams: &[SubStream], region: Option<&RegionFrames>) -> Result<Fence
         | (Family::UltraScalePlus, [Marks, Stops, Restarts, Marks] | [Stops, Restarts]) => {}
         (_, [.., Stops]) => return Err(Reason::LeftStopped),
         _ => return Err(Reason::Arrangement),
+    }
+    // Who holds the interconnect of the whole device must let it go.
+    let held = kinds.contains(&Stops);
+    let let_go = |stream: &SubStream| stream.kind == Restarts && stream.released;
+    if held && !streams.iter().any(let_go) {
+        return Err(Reason::LeftStopped);
     }
     let mut frames = Written::nothing(device.geometry());
     for stream in streams {

@@ -20,6 +20,7 @@
 mod cases;
 mod detect;
 pub mod device;
+pub mod draw;
 mod error;
 pub mod fence;
 pub mod gbs;

@@ -5,7 +5,7 @@
 //! arrangement's, in [`check`](super::check).
 
 use super::crc::Crc;
-use super::pipeline::{Allowed, Fault, Pipeline};
+use super::pipeline::{Allowed, Contents, Fault, Pipeline, Record};
 use super::reason::Reason;
 use super::refusal::Refusal;
 use super::rules::{self, Controls};
@@ -37,6 +37,9 @@ pub(super) struct SubStream {
     pub(super) marks: Written,
     pub(super) crc_checks: u32,
     pub(super) compressed: bool,
+    pub(super) contents: Option<Contents>,
+    /// The interconnect was let go at its end.
+    pub(super) released: bool,
 }
 
 /// What all sub-streams share.
@@ -46,6 +49,7 @@ pub(super) struct Task<'s, 'a> {
     /// The device that it must be for; none: the one that it names.
     pub(super) device: Option<Device>,
     pub(super) allowed: Allowed<'s>,
+    pub(super) record: Record,
 }
 
 impl Task<'_, '_> {
@@ -137,6 +141,7 @@ struct Machine<'s, 'a> {
     command: Command,
     power: Power,
     held: bool,
+    released: bool,
     cleared: bool,
     copies: u32,
     compressed: bool,
@@ -157,6 +162,7 @@ impl<'s, 'a> Machine<'s, 'a> {
             command: Command::NULL,
             power: Power::Untouched,
             held: false,
+            released: false,
             cleared: false,
             copies: 0,
             compressed: false,
@@ -260,7 +266,7 @@ impl<'s, 'a> Machine<'s, 'a> {
         // Named once more: nothing changes, it is the same device.
         if self.device != Some(device) {
             self.device = Some(device);
-            self.pipeline = Some(Pipeline::new(device, self.task.allowed));
+            self.pipeline = Some(Pipeline::new(device, self.task.allowed, self.task.record));
         }
         Ok(())
     }
@@ -310,7 +316,10 @@ impl<'s, 'a> Machine<'s, 'a> {
                 self.compressed = true;
             }
             Command::AGHIGH => self.held = true,
-            Command::LFRM => self.held = false,
+            Command::LFRM => {
+                self.held = false;
+                self.released = true;
+            }
             Command::DESYNC => return Ok(Went::Ended),
             _ => self.power(command, here)?,
         }
@@ -461,6 +470,8 @@ impl<'s, 'a> Machine<'s, 'a> {
             marks: pipeline.marks,
             crc_checks: self.crc_checks,
             compressed: self.compressed,
+            contents: pipeline.contents,
+            released: self.released,
         })
     }
 }

@@ -7,6 +7,8 @@
 //! n - 1. After the last frame of a row two pads pass by. Must not know
 //! commands and registers: when data may come is the machine's.
 
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -62,6 +64,15 @@ impl<'a> Allowed<'a> {
     }
 }
 
+/// Is the content of frames of interest?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Record {
+    /// Only where they go.
+    Nothing,
+    /// Also what is in them.
+    Contents,
+}
+
 /// See the module. One for each sub-stream.
 #[derive(Debug)]
 pub(super) struct Pipeline<'a> {
@@ -83,10 +94,17 @@ pub(super) struct Pipeline<'a> {
     pub(super) marks: Written,
     /// Masks of columns in block type 2 (7-series).
     pub(super) masks: Masks,
+    /// The last content of each frame, as a sum, where it is asked for.
+    pub(super) contents: Option<Contents>,
+    /// The sum of what the buffer holds.
+    held: u64,
 }
 
+/// By frame: a sum of its words.
+pub(super) type Contents = BTreeMap<u32, u64>;
+
 impl<'a> Pipeline<'a> {
-    pub(super) fn new(device: Device, allowed: Allowed<'a>) -> Self {
+    pub(super) fn new(device: Device, allowed: Allowed<'a>, record: Record) -> Self {
         let geometry = device.geometry();
         Self {
             device,
@@ -99,6 +117,11 @@ impl<'a> Pipeline<'a> {
             frames: Written::nothing(geometry),
             marks: Written::nothing(geometry),
             masks: Masks::none(geometry.and_then(Geometry::clb_mask)),
+            contents: match record {
+                Record::Nothing => None,
+                Record::Contents => Some(Contents::new()),
+            },
+            held: 0,
         }
     }
 
@@ -213,6 +236,7 @@ impl<'a> Pipeline<'a> {
             } else {
                 self.frames.add(&range);
             }
+            self.record(frames, passed, &range);
             passed = passed.saturating_add(committed);
             if ends_here {
                 self.hold(frames, passed, None);
@@ -228,6 +252,15 @@ impl<'a> Pipeline<'a> {
             if passed == frames.count {
                 self.buffer = Buffer::Spent;
                 return Ok(());
+            }
+        }
+    }
+
+    /// Notes what is in frames, from one of the write on.
+    fn record(&mut self, frames: &Frames<'_>, from: usize, range: &Range<FrameIndex>) {
+        if let Some(contents) = &mut self.contents {
+            for (at, frame) in (from..).zip(range.start.0..range.end.0) {
+                contents.insert(frame, sum(frames.get(at).unwrap_or(frames.none)));
             }
         }
     }
@@ -309,6 +342,9 @@ impl<'a> Pipeline<'a> {
 
     fn hold(&mut self, frames: &Frames<'_>, at: usize, mask: Option<Mask>) {
         let frame = frames.get(at).unwrap_or(frames.none);
+        if self.contents.is_some() {
+            self.held = sum(frame);
+        }
         self.buffer = Buffer::Holds {
             empty: frame.all_zero(),
             mask,
@@ -336,6 +372,9 @@ impl<'a> Pipeline<'a> {
                     return Err((Reason::OutsideRegion, address));
                 }
                 self.frames.add(&range);
+                if let Some(contents) = &mut self.contents {
+                    contents.insert(frame.0, self.held);
+                }
                 Ok(())
             }
             (Place::Mask(position), Some(mask)) => {
@@ -363,6 +402,15 @@ impl<'a> Pipeline<'a> {
             .check(self.device, self.allowed.set())
             .map_err(|(reason, column)| (reason, column.map(|column| column.address())))
     }
+}
+
+/// A sum of words, to tell frames apart.
+fn sum(words: Words<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for word in words.iter() {
+        word.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// What a write did, or: why not, at which of its frames, about which frame.

@@ -135,7 +135,8 @@ pub(super) fn special(register: Register, value: u32) -> Option<Reason> {
 /// The two control registers and what guards them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Controls {
-    mask: u32,
+    /// Unknown until it is written: the device keeps what it was left.
+    mask: Option<u32>,
     ctl0: u32,
     ctl1: u32,
 }
@@ -151,17 +152,21 @@ impl Controls {
     ) -> Result<(), Reason> {
         let (reach, place) = match register {
             Register::MASK => {
-                self.mask = value;
+                self.mask = Some(value);
                 return Ok(());
             }
             Register::CTL0 => (CTL0, &mut self.ctl0),
             Register::CTL1 => (ctl1(family), &mut self.ctl1),
             _ => return Ok(()),
         };
-        if self.mask & !reach != 0 {
-            return Err(Reason::Value(Register::MASK, self.mask));
+        let Some(mask) = self.mask else {
+            let why = "a control register is written, and its mask was not before";
+            return Err(Reason::Order(why));
+        };
+        if mask & !reach != 0 {
+            return Err(Reason::Value(Register::MASK, mask));
         }
-        *place = (*place & !self.mask) | (value & self.mask);
+        *place = (*place & !mask) | (value & mask);
         Ok(())
     }
 

@@ -56,9 +56,10 @@ fn registers_that_partials_do_not_write_are_refused() {
         let expected = match number {
             // A checksum of 0 is not the right one; 0 is a good value of these.
             0 => "crc-mismatch",
-            // NULL, CTL0, MASK and CTL1 take a 0, and so does the address.
-            1 | 4 | 5 | 6 | 24 => "accepted",
-            2 | 10 => "out-of-order",
+            // NULL and MASK take a 0, and so does the address.
+            1 | 4 | 6 => "accepted",
+            // A control register without its mask; data without a command.
+            2 | 5 | 10 | 24 => "out-of-order",
             11 | 26 => "encrypted",
             12 => "unknown-device",
             30 => "multi-die",
@@ -97,6 +98,9 @@ fn bits_of_the_control_registers_are_refused_one_by_one() {
         let value = 1_u32 << bit;
         for register in [Register::MASK, Register::CTL0, Register::CTL1] {
             let code = match verdict(|stream| {
+                if register != Register::MASK {
+                    stream.put(Register::MASK, 0);
+                }
                 stream.put(register, value);
             }) {
                 Ok(_) => "accepted",
@@ -609,6 +613,26 @@ fn masks_of_ultrascale_plus_are_of_the_region_and_taken_back() {
         Some(&region),
     );
     assert_eq!(code(foreign), "outside-region");
+}
+
+#[test]
+fn who_holds_the_interconnect_lets_it_go() {
+    let one = [FrameIndex(3)];
+    let words = plus([&one, &one], &[(FrameIndex(0), 16)]);
+    // The same stream with NULL in the place of LFRM, and its checksum mended.
+    let device = device("xczu7ev");
+    let mut held = words.clone();
+    let at = held
+        .windows(2)
+        .rposition(|pair| pair == [0x3000_8001, 3])
+        .unwrap();
+    held[at + 1] = 0;
+    let refusal = judge(&held, Some(device), None).unwrap_err();
+    let Reason::Crc { computed, .. } = *refusal.reason() else {
+        panic!("{refusal}");
+    };
+    held[refusal.offset() / 4] = computed;
+    assert_eq!(code(judge(&held, Some(device), None)), "left-stopped");
 }
 
 #[test]

@@ -1,0 +1,172 @@
+//! Drawings of a device and of sets of its frames: as SVG, and in a terminal.
+//!
+//! Knows columns and rows. Pure: text comes out, nothing is opened. Must not
+//! know what a set of frames is for beyond its [`Role`].
+
+mod svg;
+mod terminal;
+
+use crate::device::{Block, Column, FrameSet, Geometry, Half, Row};
+
+pub use self::svg::svg;
+pub use self::terminal::terminal;
+
+/// What a set of frames is in a drawing. Later roles are drawn over earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Regions that are not asked about.
+    OtherRegion,
+    /// The region that is asked about.
+    Region,
+    /// What a bitstream writes, where it may.
+    Writes,
+    /// What a bitstream writes, where it may not.
+    Outside,
+}
+
+/// A set of frames, and what it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer<'a> {
+    /// For the legend.
+    pub name: &'a str,
+    /// The frames.
+    pub frames: &'a FrameSet,
+    /// What they are.
+    pub role: Role,
+}
+
+/// Whether text in a terminal is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// No escape sequences at all.
+    Never,
+    /// The sixteen colours that every terminal has.
+    Ansi,
+}
+
+/// How much of a column is in a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    None,
+    Some,
+    All,
+}
+
+/// How much of a column a set has.
+fn share(column: &Column, frames: &FrameSet) -> Share {
+    let range = column.range();
+    if frames.contains_range(&range) {
+        return Share::All;
+    }
+    // The first range that ends after the column begins.
+    let ranges = frames.ranges();
+    let at = ranges.partition_point(|have| have.end <= range.start);
+    match ranges.get(at) {
+        Some(have) if have.start < range.end => Share::Some,
+        _ => Share::None,
+    }
+}
+
+/// Layers from the lowest to the highest.
+fn stacked<'l, 'a>(layers: &'l [Layer<'a>]) -> Vec<&'l Layer<'a>> {
+    let mut layers: Vec<&Layer<'_>> = layers.iter().collect();
+    layers.sort_by_key(|layer| layer.role);
+    layers
+}
+
+/// The rows as they lie on the die, from above: the highest row of the top half
+/// first, and at last the highest of the bottom half. Block RAM content stands
+/// below the logic of its row.
+fn from_above(geometry: &Geometry) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = geometry.rows().iter().collect();
+    rows.sort_by_key(|row| {
+        let bottom = row.half == Some(Half::Bottom);
+        let height = if bottom {
+            i64::from(row.row)
+        } else {
+            i64::from(row.row).saturating_neg()
+        };
+        (bottom, height, row.block == Block::Bram)
+    });
+    rows
+}
+
+/// A row's name: `top 0 logic`.
+fn name(row: &Row) -> String {
+    let half = row.half.map_or(String::new(), |half| format!("{half} "));
+    format!("{half}{} {}", row.row, row.block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Device, FrameIndex};
+    use proptest::prelude::*;
+
+    fn set(ranges: &[(u32, u32)]) -> FrameSet {
+        let range = |(from, to): &(u32, u32)| FrameIndex(*from)..FrameIndex(*to);
+        ranges.iter().map(range).collect()
+    }
+
+    #[test]
+    fn shares_of_a_column() {
+        let geometry = Device::named("xc7z020").unwrap().geometry().unwrap();
+        let [first, second, ..] = geometry.columns() else {
+            panic!("no columns")
+        };
+        let frames = set(&[
+            (0, first.frames),
+            (first.frames, first.frames.saturating_add(1)),
+        ]);
+        assert_eq!(share(first, &frames), Share::All);
+        assert_eq!(share(second, &frames), Share::Some);
+        assert_eq!(share(second, &FrameSet::new()), Share::None);
+    }
+
+    #[test]
+    fn every_row_and_layer_is_in_both_drawings() {
+        for part in ["xc7z020", "xczu7ev"] {
+            let geometry = Device::named(part).unwrap().geometry().unwrap();
+            let frames = set(&[(0, 100)]);
+            let layers = [Layer {
+                name: "the region & <more>",
+                frames: &frames,
+                role: Role::Region,
+            }];
+            let svg = svg(geometry, "a \"title\" & <b>", &layers);
+            assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+            assert!(svg.contains("a &quot;title&quot; &amp; &lt;b&gt;"));
+            assert!(svg.contains("the region &amp; &lt;more&gt;"));
+            assert!(!svg.contains("<script") && !svg.contains("<more>"));
+            assert_eq!(svg.matches("<rect ").count(), svg.matches("/>").count());
+            let text = terminal(geometry, &layers, 80, Colour::Never);
+            for row in geometry.rows() {
+                assert!(svg.contains(&name(row)) && text.contains(&name(row)));
+            }
+            assert!(
+                text.lines().all(|line| line.chars().count() <= 80),
+                "{text}"
+            );
+            assert!(!text.contains('\u{1b}'));
+            let coloured = terminal(geometry, &layers, 80, Colour::Ansi);
+            assert!(coloured.contains('\u{1b}'));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn any_set_and_width_is_drawn(
+            ranges in proptest::collection::vec((0_u32..40_000, 0_u32..40_000), 0..20),
+            width in 0_usize..300,
+        ) {
+            let geometry = Device::named("xck26").unwrap().geometry().unwrap();
+            let frames = set(&ranges);
+            let layers = [Layer { name: "x", frames: &frames, role: Role::Writes }];
+            prop_assert!(!svg(geometry, "t", &layers).is_empty());
+            let text = terminal(geometry, &layers, width, Colour::Never);
+            prop_assert!(text.lines().all(|line| line.chars().count() <= width.max(40)));
+        }
+    }
+}
