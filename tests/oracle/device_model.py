@@ -73,7 +73,8 @@ class Device:
         self.crc = 0
         self.far = 0
         self.command = 0
-        self.mask = 0
+        # Whatever was loaded before may have left it open.
+        self.mask = 0xFFFFFFFF
         self.ctl1 = 0
         self.identified = False
         self.unchecked = False
@@ -82,6 +83,8 @@ class Device:
         self.shift = []
         self.buffer = None
         self.pads = 0
+        # The buffer went somewhere; and it went where FAR points now.
+        self.saved = False
         self.copied = False
         # 7-series: columns that GRESTORE leaves alone. UltraScale+: columns
         # whose GSR mask was last written to be off, and never put back.
@@ -276,6 +279,7 @@ class Device:
                 self.commit(self.buffer)
                 self.advance()
         self.buffer = frame
+        self.saved = False
 
     def advance(self):
         if self.far is None or not self.die.exists(self.far):
@@ -322,11 +326,11 @@ class Device:
             self.danger("a copy of nothing")
             return
         self.commit(self.buffer)
-        self.copied = True
+        self.copied = self.saved = True
 
     def drop_buffer(self):
         """What is in the buffer is lost; unless it was copied, it must be a pad."""
-        if self.buffer is not None and not self.copied and self.buffer != self.blank:
+        if self.buffer is not None and not self.saved and self.buffer != self.blank:
             self.danger("a frame left in the buffer")
         self.buffer = None
 
