@@ -17,8 +17,8 @@ A new host, in order:
 
 Exit codes:
   0  done, or all is well
-  1  the answer is no (refused, denied; `status --check`: not healthy)
-  2  the command line is wrong
+  1  the answer is no (refused, denied; `status --check`: not healthy; `diff`: they differ)
+  2  the command line is wrong; `inspect`, `diff`: a file is not understood
   3  reconfd, or the card, is not reachable
   4  not permitted
   5  files are wrong, missing, or could not be written";
@@ -77,6 +77,22 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: Card,
     },
+    /// Hold a bitstream against the frame fence, and tell all that is in it.
+    ///
+    /// Without --region everything is checked that needs no region. Reads nothing but the
+    /// file (and the shell file), and needs no reconfd. Exit code 0: accepted. 1: refused.
+    /// 2: not understood.
+    Inspect(Inspect),
+    /// Compare two bitstreams frame by frame: which frames each writes, and where the
+    /// content differs.
+    ///
+    /// Exit code 0: the same. 1: they differ. 2: a file is not understood.
+    Diff(Diff),
+    /// Work on one region, or learn which frames one has.
+    Region {
+        #[command(subcommand)]
+        command: Region,
+    },
     /// Read every file of this host and tell every problem, with line and column.
     ///
     /// Exit code 0: all are in order. 1: at least one is not. reconfd need not run.
@@ -132,10 +148,11 @@ pub(super) enum Online {
         #[arg(long, value_name = "N", default_value_t = 20)]
         last: u32,
     },
-    /// Work on one region.
-    Region {
-        #[command(subcommand)]
-        command: Region,
+    /// `region scrub`, which stands with the other commands about regions.
+    #[command(skip)]
+    RegionScrub {
+        /// CARD/REGION, or the region's name where only one has it.
+        region: String,
     },
     /// Deny all new loads on this host. What runs goes on.
     Stop {
@@ -201,6 +218,48 @@ pub(super) enum Region {
         /// CARD/REGION, or the region's name where only one has it.
         region: String,
     },
+    /// Print the lines of a shell file that state a region's frames, learnt from partial
+    /// bitstreams that were built for it.
+    ///
+    /// Several references of one region must write the same frames, or nothing is learnt.
+    /// Needs no reconfd.
+    #[command(after_help = "\
+Example:
+  reconfctl region learn left_fft.bit left_aes.bit >> left.frames
+then copy the lines into [[region]] of the shell file, and run `reconfctl check`.")]
+    Learn(Learn),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Inspect {
+    /// The bitstream; `-` reads standard input.
+    pub(super) file: PathBuf,
+    /// Hold it against this region of a shell file; the name may be left out where the
+    /// file has one region.
+    #[arg(long, value_name = "SHELL.toml#NAME")]
+    pub(super) region: Option<String>,
+    /// Draw the device, the region and what the file writes: in the terminal, or as SVG
+    /// into FILE.
+    #[arg(long, value_name = "FILE.svg", num_args = 0..=1, require_equals = true)]
+    pub(super) draw: Option<Option<PathBuf>>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Diff {
+    /// One bitstream.
+    pub(super) left: PathBuf,
+    /// The other.
+    pub(super) right: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Learn {
+    /// Partial bitstreams of one region.
+    #[arg(value_name = "REFERENCE", required = true)]
+    pub(super) references: Vec<PathBuf>,
+    /// The part that they must be for, as `xc7z020`.
+    #[arg(long, value_name = "PART")]
+    pub(super) device: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

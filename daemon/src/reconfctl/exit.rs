@@ -13,7 +13,7 @@ pub enum Exit {
     Done = 0,
     /// 1: the answer is no.
     No = 1,
-    /// 2: the command line is wrong.
+    /// 2: the command line is wrong; of `inspect` and `diff`: a file is not understood.
     Usage = 2,
     /// 3: `reconfd`, or the card, is not reachable.
     Unreachable = 3,

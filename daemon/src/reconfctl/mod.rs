@@ -6,15 +6,18 @@
 //! repository, shell files) needs no process at all and works before the first
 //! start.
 //!
-//! May know every room but the guest's. Must not know registers, signature
-//! mathematics or container formats, and never writes to a card.
+//! May know every room but the guest's. Must not know registers or signature
+//! mathematics, and never writes to a card.
 
 mod args;
 
 mod check;
 mod client;
+mod diff;
 mod duration;
 mod exit;
+mod inspect;
+mod learn;
 mod online;
 mod pages;
 mod place;
@@ -32,7 +35,7 @@ use std::io::{self, Write};
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use args::{Cli, Command, Online, Region};
 pub use exit::Exit;
 use exit::Failure;
 pub use show::Colour;
@@ -129,6 +132,14 @@ fn dispatch(cli: Cli, streams: &mut Streams<'_>) -> Result<Exit, Stopped> {
         Command::Trust { command } => trust::run(command, &global, streams),
         Command::Repo { command } => repo::run(command, &global, streams),
         Command::Card { command } => probe::run(command, &global, streams),
+        Command::Inspect(asked) => inspect::run(&asked, &global, streams),
+        Command::Diff(asked) => diff::run(&asked, &global, streams),
+        Command::Region { command } => match command {
+            Region::Scrub { region } => {
+                online::run(Online::RegionScrub { region }, &global, streams)
+            }
+            Region::Learn(asked) => learn::run(&asked, &global, streams),
+        },
         Command::Check => check::run(&global, streams),
         Command::Completions { shell } => {
             pages::completions(shell, streams.out)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use policy::ids::{FunctionAddress, PciAddress};
 
-use super::args::{Attach, Global, Online, Region, Vm};
+use super::args::{Attach, Global, Online, Vm};
 use super::exit::{Exit, Failure};
 use super::{Stopped, Streams, client, place, show};
 use crate::admin::{AdminBody, AdminRequest, AttachedFunction, ChannelSpec, VmAttach};
@@ -52,9 +52,7 @@ fn request(command: Online) -> Result<AdminRequest, Failure> {
         } => AdminRequest::VmDetach { vm },
         Online::Explain { vm, image, slot } => AdminRequest::Explain { vm, image, slot },
         Online::Audit { last } => AdminRequest::Audit { last },
-        Online::Region {
-            command: Region::Scrub { region },
-        } => AdminRequest::RegionScrub { region },
+        Online::RegionScrub { region } => AdminRequest::RegionScrub { region },
         Online::Stop { reason } => AdminRequest::Stop { reason },
         Online::Resume => AdminRequest::Resume {},
         Online::Reload => AdminRequest::Reload {},
