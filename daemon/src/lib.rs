@@ -18,3 +18,4 @@ pub mod layout;
 pub mod reconfctl;
 pub mod reconfd;
 pub mod signed_list;
+pub mod sync;

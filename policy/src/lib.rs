@@ -18,6 +18,7 @@ pub mod ids;
 pub mod publish;
 pub mod time;
 pub mod trust;
+pub mod tuf;
 
 #[doc(hidden)]
 pub mod fuzz;
