@@ -44,3 +44,8 @@ pub use lookup::{Checker, Lookup, RoleSource, Target};
 pub use name::{NotATargetPath, Role, RoleName, TargetPath};
 pub use root::{Consistency, Root};
 pub use targets::Targets;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
