@@ -23,6 +23,10 @@ mod table;
 mod words;
 
 #[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may stop at an overflow"
+)]
 mod tests;
 
 pub use self::address::{AddressError, Block, FrameAddress, Half};
