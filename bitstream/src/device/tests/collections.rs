@@ -81,7 +81,7 @@ fn every_column_of_every_ultrascale_device() {
     for (name, part) in &collection {
         let device = Device::named(name).expect("a device");
         let slrs: BTreeMap<&String, &Value> = part["slrs"].as_object().unwrap().iter().collect();
-        let only = slrs.keys().next().unwrap().to_string();
+        let only = (*slrs.keys().next().unwrap()).clone();
         let single = device
             .geometry()
             .map(|geometry| (only, (device.idcode(), geometry)));
