@@ -102,27 +102,25 @@ impl<S: Source> Updater<S> {
             roles.keep_file(&timestamp)?;
         }
 
-        let snapshot = match anchor.stored_snapshot(&timestamp) {
-            Some(snapshot) => snapshot,
-            None => {
-                let bytes = roles.fetch(&Role::Snapshot, timestamp.snapshot())?;
-                let snapshot = anchor.snapshot(&timestamp, &bytes)?;
-                roles.keep_file(&snapshot)?;
-                snapshot
-            }
+        let snapshot = if let Some(snapshot) = anchor.stored_snapshot(&timestamp) {
+            snapshot
+        } else {
+            let bytes = roles.fetch(&Role::Snapshot, timestamp.snapshot())?;
+            let snapshot = anchor.snapshot(&timestamp, &bytes)?;
+            roles.keep_file(&snapshot)?;
+            snapshot
         };
 
         let role = Role::Targets;
         let stored = roles.stored(&role);
         let stored = stored.and_then(|bytes| anchor.targets(&snapshot, &bytes).ok());
-        let top = match stored {
-            Some(top) => top,
-            None => {
-                let bytes = roles.fetch(&role, snapshot.listed(&role)?)?;
-                let top = anchor.targets(&snapshot, &bytes)?;
-                roles.keep_file(&top)?;
-                top
-            }
+        let top = if let Some(top) = stored {
+            top
+        } else {
+            let bytes = roles.fetch(&role, snapshot.listed(&role)?)?;
+            let top = anchor.targets(&snapshot, &bytes)?;
+            roles.keep_file(&top)?;
+            top
         };
         Ok(Updater {
             lookup: Lookup::new(anchor, snapshot, top),
