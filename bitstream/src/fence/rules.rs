@@ -107,14 +107,15 @@ pub(super) fn command(family: Family, command: Command) -> Result<(), Reason> {
 
 /// May a value be written to one of the registers of options?
 pub(super) fn value(family: Family, register: Register, value: u32) -> Result<(), Reason> {
-    let allowed = match register {
-        Register::MASK => CTL0 | ctl1(family),
-        Register::CTL0 => CTL0,
-        Register::CTL1 => ctl1(family),
-        Register::COR0 if value == COR0 => return Ok(()),
-        _ => 0,
+    let good = match register {
+        Register::MASK => value & !(CTL0 | ctl1(family)) == 0,
+        Register::CTL0 => value & !CTL0 == 0,
+        Register::CTL1 => value & !ctl1(family) == 0,
+        // One value and no other, not even 0.
+        Register::COR0 => value == COR0,
+        _ => false,
     };
-    if value & !allowed == 0 {
+    if good {
         return Ok(());
     }
     Err(special(register, value).unwrap_or(Reason::Value(register, value)))

@@ -636,6 +636,21 @@ fn who_holds_the_interconnect_lets_it_go() {
 }
 
 #[test]
+fn options_of_the_start_have_one_value() {
+    let one = [FrameIndex(3)];
+    let words = plus([&one, &one], &[(FrameIndex(0), 16)]);
+    let device = device("xczu7ev");
+    let at = words.iter().position(|word| *word == 0x3800_3fe5).unwrap();
+    let others = (0..32).map(|bit| words[at] ^ (1 << bit));
+    for value in others.chain([0, u32::MAX]) {
+        let mut other = words.clone();
+        other[at] = value;
+        let said = judge(&other, Some(device), None);
+        assert_eq!(code(said), "forbidden-value", "{value:08x}");
+    }
+}
+
+#[test]
 fn every_code_has_a_meaning_and_is_its_own() {
     let mut codes: Vec<&str> = Reason::CODES.iter().map(|(code, _)| *code).collect();
     let count = codes.len();
