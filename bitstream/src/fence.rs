@@ -13,12 +13,14 @@
 //! | read | for |
 //! |---|---|
 //! | this file | how sub-streams go together |
-//! | `machine` | the order of steps in one of them |
+//! | `machine`, `commands` | the order of steps in one of them |
 //! | `pipeline` | which frame each word ends in |
 //! | `rules` | registers, commands and values |
 //! | `masks`, `crc`, `written` | column masks, the checksum, sets of frames |
 
+mod commands;
 mod crc;
+mod frames;
 mod learn;
 mod machine;
 mod masks;

@@ -103,22 +103,22 @@ pub(super) fn run(task: Task<'_, '_>, begin: usize) -> Result<SubStream, Refusal
 }
 
 /// Words for a register.
-struct Write<'a> {
-    register: Register,
-    data: crate::xilinx::Words<'a>,
+pub(super) struct Write<'a> {
+    pub(super) register: Register,
+    pub(super) data: crate::xilinx::Words<'a>,
     /// The number of the first word in the stream.
-    begin: usize,
+    pub(super) begin: usize,
 }
 
 #[derive(PartialEq, Eq)]
-enum Went {
+pub(super) enum Went {
     On,
     Ended,
 }
 
 /// How far start-up is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Power {
+pub(super) enum Power {
     /// As it was found.
     Untouched,
     /// Stopped.
@@ -129,25 +129,25 @@ enum Power {
     Started,
 }
 
-struct Machine<'s, 'a> {
-    task: Task<'s, 'a>,
-    crc: Crc,
+pub(super) struct Machine<'s, 'a> {
+    pub(super) task: Task<'s, 'a>,
+    pub(super) crc: Crc,
     /// The checksum was begun.
-    begun: bool,
+    pub(super) begun: bool,
     /// There is a checksum over all frames so far.
-    summed: bool,
-    crc_checks: u32,
-    controls: Controls,
-    command: Command,
-    power: Power,
-    held: bool,
-    released: bool,
-    cleared: bool,
-    copies: u32,
-    compressed: bool,
+    pub(super) summed: bool,
+    pub(super) crc_checks: u32,
+    pub(super) controls: Controls,
+    pub(super) command: Command,
+    pub(super) power: Power,
+    pub(super) held: bool,
+    pub(super) released: bool,
+    pub(super) cleared: bool,
+    pub(super) copies: u32,
+    pub(super) compressed: bool,
     /// Made when the device is named.
-    pipeline: Option<Pipeline<'s>>,
-    device: Option<Device>,
+    pub(super) pipeline: Option<Pipeline<'s>>,
+    pub(super) device: Option<Device>,
 }
 
 impl<'s, 'a> Machine<'s, 'a> {
@@ -277,168 +277,6 @@ impl<'s, 'a> Machine<'s, 'a> {
         };
         rules::value(device.family(), register, value)?;
         self.controls.write(device.family(), register, value)
-    }
-
-    fn command(&mut self, command: Command, here: impl Fn(Reason) -> Fault) -> Result<Went, Fault> {
-        match self.device {
-            Some(device) => rules::command(device.family(), command).map_err(&here)?,
-            // Before the device is named only these do no harm.
-            None if [Command::NULL, Command::RCRC, Command::URAM].contains(&command) => {}
-            None => return Err(here(Reason::BeforeIdcode(Register::CMD))),
-        }
-        if command != Command::MFW
-            && let Some(pipeline) = &mut self.pipeline
-        {
-            pipeline.drop_buffer().map_err(&here)?;
-        }
-        self.command = command;
-        match command {
-            Command::RCRC => {
-                if !self.summed {
-                    return Err(here(Reason::NoCrc));
-                }
-                self.begun = true;
-                self.crc.reset();
-            }
-            Command::URAM if self.begun => {
-                return Err(here(Reason::Order(
-                    "block memory is cleared after the beginning",
-                )));
-            }
-            Command::URAM => self.cleared = true,
-            Command::WCFG => {
-                if let Some(pipeline) = &mut self.pipeline {
-                    pipeline.arm();
-                }
-            }
-            Command::MFW => {
-                self.copies = 0;
-                self.compressed = true;
-            }
-            Command::AGHIGH => self.held = true,
-            Command::LFRM => {
-                self.held = false;
-                self.released = true;
-            }
-            Command::DESYNC => return Ok(Went::Ended),
-            _ => self.power(command, here)?,
-        }
-        Ok(Went::On)
-    }
-
-    /// Stop, restore, start: each only after the one before.
-    fn power(&mut self, command: Command, here: impl Fn(Reason) -> Fault) -> Result<(), Fault> {
-        self.power = match (command, self.power) {
-            (Command::SHUTDOWN, Power::Untouched) => Power::Stopped,
-            (Command::GRESTORE, Power::Stopped) => {
-                let series7 = self.device.map(Device::family) == Some(Family::Series7);
-                if let (true, Some(pipeline)) = (series7, &self.pipeline) {
-                    pipeline.may_restore().map_err(|(reason, frame)| Fault {
-                        frame,
-                        ..here(reason)
-                    })?;
-                }
-                Power::Restored
-            }
-            (Command::START, Power::Restored) => {
-                self.controls.left_set().map_err(here)?;
-                Power::Started
-            }
-            (Command::SHUTDOWN, _) => {
-                return Err(here(Reason::Order("the device is stopped twice")));
-            }
-            (Command::GRESTORE, _) => {
-                return Err(here(Reason::Order(
-                    "flip-flops are restored while the device is not stopped",
-                )));
-            }
-            (Command::START, _) => {
-                return Err(here(Reason::Order(
-                    "the device is started, and flip-flops were not restored before",
-                )));
-            }
-            (_, power) => power,
-        };
-        Ok(())
-    }
-
-    fn address(&mut self, value: u32, begin: usize) -> Result<(), Fault> {
-        let fault = |reason, frame| Fault {
-            reason,
-            word: begin,
-            frame,
-        };
-        let Some((device, pipeline)) = self.device.zip(self.pipeline.as_mut()) else {
-            return Err(fault(Reason::BeforeIdcode(Register::FAR), None));
-        };
-        let parks = value == device.family().park();
-        // The device does the command in force again with every new address.
-        let harmless = match self.command {
-            Command::NULL | Command::WCFG | Command::MFW => true,
-            Command::START | Command::AGHIGH => parks,
-            _ => false,
-        };
-        if !harmless {
-            let why = "an address would make the device do its last command again";
-            return Err(fault(Reason::Order(why), None));
-        }
-        if self.power == Power::Restored && !parks {
-            let why = "frames are addressed after flip-flops were restored";
-            return Err(fault(Reason::Order(why), None));
-        }
-        pipeline
-            .address(value)
-            .map_err(|(reason, frame)| fault(reason, frame))
-    }
-
-    fn data(&mut self, write: &Write<'_>) -> Result<(), Fault> {
-        let here = |reason| Fault {
-            reason,
-            word: write.begin,
-            frame: None,
-        };
-        if self.command != Command::WCFG {
-            return Err(here(Reason::Order(
-                "frame data, and writing was not commanded",
-            )));
-        }
-        if self.command != Command::WCFG {
-            let why = "frame data, and the last command is not to write";
-            return Err(here(Reason::Order(why)));
-        }
-        let Some(pipeline) = &mut self.pipeline else {
-            return Err(here(Reason::BeforeIdcode(Register::FDRI)));
-        };
-        self.summed = false;
-        pipeline.data(write.data, write.begin, self.controls.writes_masks())
-    }
-
-    /// MFWR: eight empty words the first time after the command, then four.
-    fn copy(&mut self, write: &Write<'_>) -> Result<(), Fault> {
-        let fault = |reason, frame| Fault {
-            reason,
-            word: write.begin,
-            frame,
-        };
-        if self.command != Command::MFW {
-            let why = "a frame is copied, and copying was not commanded";
-            return Err(fault(Reason::Order(why), None));
-        }
-        let due = if self.copies == 0 { 8 } else { 4 };
-        if write.data.len() != due {
-            return Err(fault(Reason::Count(Register::MFWR, write.data.len()), None));
-        }
-        if let Some(word) = write.data.iter().find(|word| *word != 0) {
-            return Err(fault(Reason::Value(Register::MFWR, word), None));
-        }
-        self.copies = self.copies.saturating_add(1);
-        self.summed = false;
-        let Some(pipeline) = &mut self.pipeline else {
-            return Err(fault(Reason::BeforeIdcode(Register::MFWR), None));
-        };
-        pipeline
-            .copy()
-            .map_err(|(reason, frame)| fault(reason, frame))
     }
 
     fn end(self, end: usize) -> Result<SubStream, Reason> {

@@ -8,10 +8,10 @@
 //! commands and registers: when data may come is the machine's.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
+use super::frames::{Frames, sum};
 use super::masks::{Mask, Masks};
 use super::reason::Reason;
 use super::written::Written;
@@ -404,56 +404,5 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// A sum of words, to tell frames apart.
-fn sum(words: Words<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for word in words.iter() {
-        word.hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
 /// What a write did, or: why not, at which of its frames, about which frame.
 type Outcome = Result<(), (Reason, usize, Option<FrameAddress>)>;
-
-/// Frame data, a whole number of frames and at least one.
-struct Frames<'a> {
-    data: Words<'a>,
-    length: usize,
-    count: usize,
-    /// No words at all: what is read past the end.
-    none: Words<'a>,
-}
-
-impl<'a> Frames<'a> {
-    fn cut(data: Words<'a>, length: usize) -> Option<Self> {
-        let count = data.len().checked_div(length)?;
-        let whole = count.checked_mul(length)? == data.len() && count > 0;
-        whole.then(|| Self {
-            data,
-            length,
-            count,
-            none: data.slice(0..0),
-        })
-    }
-
-    fn get(&self, at: usize) -> Option<Words<'a>> {
-        if at >= self.count {
-            return None;
-        }
-        let begin = at.saturating_mul(self.length);
-        Some(self.data.slice(begin..begin.saturating_add(self.length)))
-    }
-
-    /// Two pads from a frame on, both empty.
-    fn pads(&self, at: usize) -> Result<(), Reason> {
-        for pad in 0..2 {
-            match self.get(at.saturating_add(pad)) {
-                None => return Err(Reason::Order("one pad frame ends a row, and there are two")),
-                Some(frame) if frame.all_zero() => {}
-                Some(_) => return Err(Reason::Pad),
-            }
-        }
-        Ok(())
-    }
-}

@@ -1,0 +1,180 @@
+//! What a command, an address, frame data and a copy do to a sub-stream, and
+//! when each may come.
+//!
+//! The other half of [`Machine`]: that one reads packets and keeps the books,
+//! this one knows the order of steps.
+
+use super::machine::{Machine, Power, Went, Write};
+use super::pipeline::Fault;
+use super::reason::Reason;
+use super::rules;
+use crate::device::{Device, Family};
+use crate::xilinx::{Command, Register};
+
+impl Machine<'_, '_> {
+    pub(super) fn command(
+        &mut self,
+        command: Command,
+        here: impl Fn(Reason) -> Fault,
+    ) -> Result<Went, Fault> {
+        match self.device {
+            Some(device) => rules::command(device.family(), command).map_err(&here)?,
+            // Before the device is named only these do no harm.
+            None if [Command::NULL, Command::RCRC, Command::URAM].contains(&command) => {}
+            None => return Err(here(Reason::BeforeIdcode(Register::CMD))),
+        }
+        if command != Command::MFW
+            && let Some(pipeline) = &mut self.pipeline
+        {
+            pipeline.drop_buffer().map_err(&here)?;
+        }
+        self.command = command;
+        match command {
+            Command::RCRC => {
+                if !self.summed {
+                    return Err(here(Reason::NoCrc));
+                }
+                self.begun = true;
+                self.crc.reset();
+            }
+            Command::URAM if self.begun => {
+                return Err(here(Reason::Order(
+                    "block memory is cleared after the beginning",
+                )));
+            }
+            Command::URAM => self.cleared = true,
+            Command::WCFG => {
+                if let Some(pipeline) = &mut self.pipeline {
+                    pipeline.arm();
+                }
+            }
+            Command::MFW => {
+                self.copies = 0;
+                self.compressed = true;
+            }
+            Command::AGHIGH => self.held = true,
+            Command::LFRM => {
+                self.held = false;
+                self.released = true;
+            }
+            Command::DESYNC => return Ok(Went::Ended),
+            _ => self.power(command, here)?,
+        }
+        Ok(Went::On)
+    }
+
+    /// Stop, restore, start: each only after the one before.
+    fn power(&mut self, command: Command, here: impl Fn(Reason) -> Fault) -> Result<(), Fault> {
+        self.power = match (command, self.power) {
+            (Command::SHUTDOWN, Power::Untouched) => Power::Stopped,
+            (Command::GRESTORE, Power::Stopped) => {
+                let series7 = self.device.map(Device::family) == Some(Family::Series7);
+                if let (true, Some(pipeline)) = (series7, &self.pipeline) {
+                    pipeline.may_restore().map_err(|(reason, frame)| Fault {
+                        frame,
+                        ..here(reason)
+                    })?;
+                }
+                Power::Restored
+            }
+            (Command::START, Power::Restored) => {
+                self.controls.left_set().map_err(here)?;
+                Power::Started
+            }
+            (Command::SHUTDOWN, _) => {
+                return Err(here(Reason::Order("the device is stopped twice")));
+            }
+            (Command::GRESTORE, _) => {
+                return Err(here(Reason::Order(
+                    "flip-flops are restored while the device is not stopped",
+                )));
+            }
+            (Command::START, _) => {
+                return Err(here(Reason::Order(
+                    "the device is started, and flip-flops were not restored before",
+                )));
+            }
+            (_, power) => power,
+        };
+        Ok(())
+    }
+
+    pub(super) fn address(&mut self, value: u32, begin: usize) -> Result<(), Fault> {
+        let fault = |reason, frame| Fault {
+            reason,
+            word: begin,
+            frame,
+        };
+        let Some((device, pipeline)) = self.device.zip(self.pipeline.as_mut()) else {
+            return Err(fault(Reason::BeforeIdcode(Register::FAR), None));
+        };
+        let parks = value == device.family().park();
+        // The device does the command in force again with every new address.
+        let harmless = match self.command {
+            Command::NULL | Command::WCFG | Command::MFW => true,
+            Command::START | Command::AGHIGH => parks,
+            _ => false,
+        };
+        if !harmless {
+            let why = "an address would make the device do its last command again";
+            return Err(fault(Reason::Order(why), None));
+        }
+        if self.power == Power::Restored && !parks {
+            let why = "frames are addressed after flip-flops were restored";
+            return Err(fault(Reason::Order(why), None));
+        }
+        pipeline
+            .address(value)
+            .map_err(|(reason, frame)| fault(reason, frame))
+    }
+
+    pub(super) fn data(&mut self, write: &Write<'_>) -> Result<(), Fault> {
+        let here = |reason| Fault {
+            reason,
+            word: write.begin,
+            frame: None,
+        };
+        if self.command != Command::WCFG {
+            return Err(here(Reason::Order(
+                "frame data, and writing was not commanded",
+            )));
+        }
+        if self.command != Command::WCFG {
+            let why = "frame data, and the last command is not to write";
+            return Err(here(Reason::Order(why)));
+        }
+        let Some(pipeline) = &mut self.pipeline else {
+            return Err(here(Reason::BeforeIdcode(Register::FDRI)));
+        };
+        self.summed = false;
+        pipeline.data(write.data, write.begin, self.controls.writes_masks())
+    }
+
+    /// MFWR: eight empty words the first time after the command, then four.
+    pub(super) fn copy(&mut self, write: &Write<'_>) -> Result<(), Fault> {
+        let fault = |reason, frame| Fault {
+            reason,
+            word: write.begin,
+            frame,
+        };
+        if self.command != Command::MFW {
+            let why = "a frame is copied, and copying was not commanded";
+            return Err(fault(Reason::Order(why), None));
+        }
+        let due = if self.copies == 0 { 8 } else { 4 };
+        if write.data.len() != due {
+            return Err(fault(Reason::Count(Register::MFWR, write.data.len()), None));
+        }
+        if let Some(word) = write.data.iter().find(|word| *word != 0) {
+            return Err(fault(Reason::Value(Register::MFWR, word), None));
+        }
+        self.copies = self.copies.saturating_add(1);
+        self.summed = false;
+        let Some(pipeline) = &mut self.pipeline else {
+            return Err(fault(Reason::BeforeIdcode(Register::MFWR), None));
+        };
+        pipeline
+            .copy()
+            .map_err(|(reason, frame)| fault(reason, frame))
+    }
+}
