@@ -669,6 +669,21 @@ fn every_code_has_a_meaning_and_is_its_own() {
     }
 }
 
+#[test]
+fn the_document_has_every_code_with_its_meaning() {
+    let document = include_str!("../../../../docs/bitstream-safety.md");
+    let rows: Vec<(&str, &str)> = document
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("| `")?
+                .strip_suffix(" |")?
+                .split_once("` | ")
+        })
+        .filter(|(code, _)| Reason::CODES.iter().any(|(known, _)| known == code))
+        .collect();
+    assert_eq!(rows, Reason::CODES);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
