@@ -84,6 +84,11 @@ pub(crate) enum Command {
     /// Ask whether the host is there
     Ping,
     /// Say what a bitstream file is and whether it is well formed (asks no host)
+    ///
+    /// Of an AMD .bit or .bin file every word is read as the device would read it: a
+    /// command that no partial bitstream needs, a wrong checksum or a frame that the
+    /// device does not have is told, and what the file writes. Which frames a slot has
+    /// only the host knows, and the last word is the host's.
     Check {
         /// The file
         file: PathBuf,

@@ -254,13 +254,22 @@ impl From<&Event> for EventLine {
     }
 }
 
-/// What a bitstream file is.
-#[derive(Debug, Serialize)]
+/// What a bitstream file is. What a container does not say is left out.
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct CheckView {
     pub(crate) format: &'static str,
-    pub(crate) interface_id: String,
-    pub(crate) function_id: String,
-    pub(crate) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) interface_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) function_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// The part that the configuration words name, and its IDCODE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) device: Option<String>,
+    /// What is written, in the device's terms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) writes: Option<Vec<String>>,
     pub(crate) payload_offset: usize,
     pub(crate) payload_size: usize,
 }

@@ -196,15 +196,27 @@ fn check_says_what_a_file_is() {
         assert!(told.out.contains("GBS, well formed"), "{}", told.out);
         let told = run(&["check", &real, "--json"]);
         assert_eq!(told.json()["format"], "GBS");
-        let other = format!("{shared}/yunqu_z7020_led_0_partial.bit");
-        let told = run(&["check", &other, "--json"]);
+        let partial = format!("{shared}/byu_z7020_ascii_s0_partial.bit");
+        let told = run(&["check", &partial]);
+        assert_eq!(told.code, 0, "{}", told.err);
+        assert!(
+            told.out.contains("logic bottom row 1 columns 2-9"),
+            "{}",
+            told.out
+        );
+        let told = run(&["check", &partial, "--json"]);
+        assert_eq!(told.json()["format"], "BIT");
+        assert_eq!(told.json()["device"], "xc7z020 (IDCODE 03727093)");
+        assert!(told.json().get("interface_id").is_none());
+        let hostile = format!("{shared}/confuzz_xem8320_write_fdri_bbram_test_key.bit");
+        let told = run(&["check", &hostile, "--json"]);
         assert_eq!(told.code, 1);
         assert!(
-            told.err.contains("a Xilinx .bit file is recognised"),
+            told.err.contains("encrypted") && told.err.contains("byte "),
             "{}",
             told.err
         );
-        assert_eq!(told.json()["error"]["code"], "format-not-loadable");
+        assert_eq!(told.json()["error"]["code"], "encrypted");
     } else {
         eprintln!("SKIPPED: {real} is not here");
     }
