@@ -263,7 +263,9 @@ impl Engine {
         let Some(region) = around.regions.get_mut(number) else {
             return self.refuse(PrError::Operation.bit());
         };
-        if self.err != 0 || !region.in_reset() || at(Stage::Start) != 0 {
+        // Bits of ERR that a reset left behind are no obstacle: Linux clears them
+        // only where b16 is set, and loads all the same.
+        if self.fault || !region.in_reset() || at(Stage::Start) != 0 {
             count(&mut region.stats.pr_refused);
             return self.refuse(match at(Stage::Start) {
                 0 => PrError::Operation.bit(),

@@ -368,7 +368,7 @@ fn archive(tree: &Tree, cases: &[&Case]) -> Result<Initramfs> {
     archive.copy("bin/dfl-pr", &tree.guest("dfl-pr"))?;
     // The interpreter of /init must be there before busybox installs itself.
     archive.copy("bin/sh", &tree.guest("busybox"))?;
-    archive.copy("init", &script("init"))?;
+    archive.file("init", 0o755, &fs::read(script("init"))?)?;
     archive.copy("scenario", &script("linux-dfl"))?;
     for module in fs::read_dir(tree.guest("modules"))? {
         let module = module?;
