@@ -201,8 +201,8 @@ impl Engine {
                     _ => None,
                 };
                 let sticky = around.faults.strike(None, sticky).unwrap_or(0);
-                self.err |= sticky & ERR_BITS;
                 self.fault &= self.err != 0;
+                self.raise(sticky);
             }
             _ => {}
         }

@@ -12,7 +12,7 @@ use crate::xilinx::{Command, Packet, PacketFault, Packets, Register, SYNC, Xilin
 /// Sub-streams that are told apart.
 const MOST_STREAMS: usize = 32;
 /// Blocks of frames that are listed for each.
-const MOST_BLOCKS: usize = 1 << 16;
+const MOST_BLOCKS: usize = 1 << 14;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

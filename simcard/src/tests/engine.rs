@@ -170,6 +170,11 @@ fn bits_of_err_that_a_reset_left_do_not_keep_a_run_from_starting() {
     bench.start(0);
     assert_eq!(bench.r(CTRL) & START, START);
     assert_eq!((bench.r(ERR), bench.r(STS) & B16), (0b100, 0));
+    bench.push(&image(ADDER));
+    bench.complete();
+    assert_eq!(bench.r(CTRL) & START, 0);
+    // The run is good by b16; what ERR holds is an earlier one's.
+    assert_eq!((bench.r(ERR), bench.r(STS) & B16), (0b100, 0));
 }
 
 #[test]
