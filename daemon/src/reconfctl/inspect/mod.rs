@@ -2,6 +2,7 @@
 //!
 //! Knows files and the fence. Needs no process, no root and no card.
 
+mod checks;
 pub(super) mod file;
 mod page;
 mod report;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::super::show::{Paint, clean};
-use super::report::{Report, StreamView, Verdict, Went};
+use super::checks::Went;
+use super::report::{Report, StreamView, Verdict};
 
 pub(super) fn write(report: &Report, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", paint.bold(&clean(&report.file)))?;

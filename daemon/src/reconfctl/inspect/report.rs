@@ -4,69 +4,15 @@
 use std::collections::BTreeMap;
 
 use bitstream::device::{Device, RegionFrames};
-use bitstream::fence::{Fenced, Reason, Refusal, Survey, SurveyedStream, check, survey};
+use bitstream::fence::{Fenced, Survey, SurveyedStream, check, survey};
 use bitstream::xilinx::XilinxStream;
 use bitstream::{Container, ContainerError, Xclbin};
 use serde::Serialize;
 
 use super::super::exit::Failure;
 use super::Region;
+use super::checks::{CheckView, checks};
 use super::file::{Kind, kind};
-
-/// The checks, in the order in which they are told, each with the codes of the
-/// refusals that belong to it.
-const CHECKS: [(&str, &[&str]); 7] = [
-    (
-        "packets",
-        &[
-            "no-sync-word",
-            "word-outside-sync",
-            "unfinished",
-            "not-a-packet",
-            "read-packet",
-            "reserved-operation",
-            "word-count",
-            "too-many",
-        ],
-    ),
-    (
-        "device",
-        &[
-            "wrong-device",
-            "unknown-device",
-            "unmeasured-family",
-            "multi-die",
-        ],
-    ),
-    ("checksums", &["crc-mismatch", "crc-missing"]),
-    (
-        "frames",
-        &[
-            "no-frame-address",
-            "bad-frame-address",
-            "frame-length",
-            "no-such-frame",
-            "pad-not-empty",
-            "left-in-buffer",
-        ],
-    ),
-    (
-        "column masks",
-        &[
-            "mask-content",
-            "mask-incomplete",
-            "masks-differ",
-            "mask-outside",
-            "restores-outside",
-        ],
-    ),
-    (
-        "region",
-        &["outside-region", "outside-blocks", "incomparable"],
-    ),
-    // What no other one names.
-    ("registers, commands and order", &[]),
-];
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -76,20 +22,6 @@ pub(super) enum Verdict {
     Accepted,
     /// It must not be.
     Refused,
-}
-
-/// How a check went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Went {
-    /// Nothing is wrong.
-    Passed,
-    /// This is what is wrong.
-    Failed,
-    /// Reading stopped before it was done.
-    NotReached,
-    /// Nobody asked: no region was named.
-    NotAsked,
 }
 
 /// Everything about one file.
@@ -161,12 +93,6 @@ pub(super) struct Writes {
     pub(super) lines: Vec<String>,
     pub(super) restores_flip_flops: bool,
     pub(super) compressed: bool,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct CheckView {
-    pub(super) check: &'static str,
-    pub(super) went: Went,
 }
 
 #[derive(Debug, Serialize)]
@@ -362,46 +288,6 @@ impl Writes {
             lines: fenced.frames().to_lines(fenced.device()),
             restores_flip_flops: fenced.restores_flip_flops(),
             compressed: fenced.is_compressed(),
-        }
-    }
-}
-
-/// How each check went, from the one refusal that there is.
-fn checks(refusal: Option<&Refusal>, region: bool) -> Vec<CheckView> {
-    let failed = refusal.map(|refusal| group(refusal.reason()));
-    let went = |check: &'static str| match failed {
-        Some(failed) if failed == check => Went::Failed,
-        _ if check == "region" && !region => Went::NotAsked,
-        Some(_) => Went::NotReached,
-        None => Went::Passed,
-    };
-    CHECKS
-        .iter()
-        .map(|(check, _codes)| CheckView {
-            check,
-            went: went(check),
-        })
-        .collect()
-}
-
-/// The check that a reason belongs to.
-fn group(reason: &Reason) -> &'static str {
-    let has = |codes: &&[&str]| codes.contains(&reason.code());
-    let named = CHECKS.iter().find(|(_, codes)| has(codes));
-    named.map_or("registers, commands and order", |(check, _)| check)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_code_that_a_check_names_is_one_of_the_fence() {
-        let known: Vec<&str> = Reason::CODES.iter().map(|(code, _)| *code).collect();
-        for (check, codes) in CHECKS {
-            for code in codes {
-                assert!(known.contains(code), "{check}: {code}");
-            }
         }
     }
 }
