@@ -11,12 +11,12 @@
 //! A user function's BAR0 has its region's function at 0x10000, as in the
 //! other shape, and nothing before it.
 
+mod counts;
 mod ip;
+mod map;
 mod session;
 
 use std::time::Duration;
-
-use serde::Serialize;
 
 use crate::config::Rate;
 use crate::csr::Store;
@@ -27,92 +27,14 @@ use crate::functions::{self, Function};
 use crate::region::{Access, Side};
 use crate::regions::{RegionId, Regions};
 use crate::shape::Around;
-use crate::silicon::{Dangers, Logic, Moment, Trouble};
+use crate::silicon::{Logic, Moment, Trouble};
 use crate::stats::count;
 use ip::{Ip, cr, reg};
+use map::Block;
 use session::{Outcome, Session};
 
-/// Size of BAR0 of the management function.
-pub const MANAGEMENT_BAR: u64 = 1 << 20;
-/// Offset of the HWICAP core.
-pub const HWICAP: u64 = 0x10000;
-/// Offset of region 0's decoupler.
-pub const DECOUPLERS: u64 = 0x20000;
-/// Offset of region 0's identity block.
-pub const IDENTITIES: u64 = 0x30000;
-/// From one region's block to the next one's.
-pub const STRIDE: u64 = 0x1000;
-
-/// Counts that only this shape has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct HwicapStats {
-    /// Words that went into the configuration logic.
-    pub words: u64,
-    /// Words that found the FIFO full.
-    pub lost_words: u64,
-    /// Software resets of the core.
-    pub core_resets: u64,
-    /// Aborts.
-    pub aborts: u64,
-    /// Sync words taken.
-    pub syncs: u64,
-    /// DESYNC commands.
-    pub desyncs: u64,
-    /// Writes of frames, each time one was written.
-    pub frames_written: u64,
-    /// Those while no region was decoupled.
-    pub frames_while_coupled: u64,
-    /// Frames whose address does not exist.
-    pub frames_lost: u64,
-    /// Pad frames that were not zero.
-    pub unclean_pads: u64,
-    /// Writes of the CRC register.
-    pub crc_checks: u64,
-    /// GRESTORE commands.
-    pub restores: u64,
-    /// Times that `CFGERR_N` fell.
-    pub config_errors: u64,
-    /// Why, the last time.
-    pub last_error: Option<Trouble>,
-    /// What could have hurt others.
-    pub dangers: Dangers,
-}
-
-/// What lies at an offset of the management function's BAR0.
-enum Block {
-    Core(u64),
-    Decoupler(u8, u64),
-    Identity(u8, u64),
-    Hole,
-    Outside,
-}
-
-impl Block {
-    fn at(offset: u64) -> Self {
-        if offset >= MANAGEMENT_BAR {
-            return Self::Outside;
-        }
-        if let Some(register) = offset.checked_sub(HWICAP).filter(|at| *at < ip::SIZE) {
-            return Self::Core(register);
-        }
-        for region in RegionId::ALL {
-            let number = region.number();
-            let inside = |base: u64| {
-                offset
-                    .checked_sub(base)
-                    .and_then(|at| at.checked_sub(u64::from(number).wrapping_mul(STRIDE)))
-                    .filter(|at| *at < STRIDE)
-            };
-            if let Some(register) = inside(DECOUPLERS) {
-                return Self::Decoupler(number, register);
-            }
-            if let Some(register) = inside(IDENTITIES) {
-                return Self::Identity(number, register);
-            }
-        }
-        Self::Hole
-    }
-}
+pub use counts::HwicapStats;
+pub use map::{DECOUPLERS, HWICAP, IDENTITIES, MANAGEMENT_BAR, STRIDE};
 
 /// What faults make of this session.
 #[derive(Debug, Clone, Copy)]
