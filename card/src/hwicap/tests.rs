@@ -24,6 +24,8 @@ use crate::testing::{Effect, Faulty, Lasting, VirtualClock};
 const ID: Uuid = Uuid::from_u128(0x0123_4567_89ab_cdef_1122_3344_5566_7788);
 const REGION: RegionId = RegionId(0);
 const BUDGET: Duration = Duration::from_secs(20);
+/// "Listen no more", and the two words that let it come through.
+const DESYNC: [u32; 4] = [0x3000_8001, 13, 0x2000_0000, 0x2000_0000];
 
 fn layout() -> Layout {
     let region = |number: u16, identity| RegionLayout {
@@ -114,6 +116,11 @@ fn a_load_in_either_order_of_words() {
             (icap.coupled, icap.overruns, icap.unguarded),
             ([true; 2], 0, 0)
         );
+        assert_eq!(icap.strays, [0u64; 0], "stores that belong nowhere");
+        assert!(
+            icap.sent.ends_with(&DESYNC),
+            "though the payload had its own"
+        );
         assert!(!icap.listens, "the configuration logic listens no more");
     }
 }
@@ -152,13 +159,65 @@ fn another_device_or_none_is_not_opened() {
     assert!(matches!(gone, Err(NotUsable::Device(DeviceError::Gone(_)))));
 }
 
-#[test]
-fn an_interrupted_load_is_not_taken_for_the_next_one() {
+/// What the program before us left behind when it died in the middle of a load.
+fn interrupted() -> (Arc<Mutex<Icap>>, Arc<VirtualClock>) {
     let clock = VirtualClock::new();
     let icap = Icap::new(&clock);
-    icap.lock().unwrap().listens = true;
-    drop(open_on(Box::new(IcapDevice::new(&icap)), &clock).unwrap());
+    {
+        let mut icap = icap.lock().unwrap();
+        icap.listens = true;
+        // A packet that is not over, an error flag, words that were not let through.
+        icap.owed = 100_000;
+        icap.error = true;
+        icap.queue = vec![BAD_WORD; 10];
+    }
+    (icap, clock)
+}
+
+/// Each of abort, reset and FIFO clear is needed for this.
+#[test]
+fn an_interrupted_load_is_not_taken_for_the_next_one() {
+    let (icap, clock) = interrupted();
+    let mut engine = open_on(Box::new(IcapDevice::new(&icap)), &clock).unwrap();
     assert!(!icap.lock().unwrap().listens);
+    {
+        let mut icap = icap.lock().unwrap();
+        assert!(!icap.sent.contains(&BAD_WORD));
+        // Once more, behind the engine's back.
+        icap.owed = 100_000;
+        icap.error = true;
+        icap.queue = vec![BAD_WORD; 10];
+    }
+    engine.shut(REGION).unwrap();
+    load(&mut engine, REGION, &big(&words(3)), WordOrder::BigEndian).unwrap();
+    assert_eq!(engine.identity(REGION).unwrap(), Identity::Function(ID));
+}
+
+/// Another driver's reset stores to the vacancy register, which does nothing:
+/// the FIFO keeps its words, and they go out in front of the next ones.
+#[test]
+fn the_fifo_is_emptied_by_its_command_and_no_other_register_is_stored_to() {
+    let (icap, clock) = interrupted();
+    drop(open_on(Box::new(IcapDevice::new(&icap)), &clock).unwrap());
+    let icap = icap.lock().unwrap();
+    assert_eq!(icap.strays, [0u64; 0]);
+    assert_eq!(
+        icap.sent.first(),
+        Some(&u32::MAX),
+        "the first of our own words"
+    );
+}
+
+#[test]
+fn it_listens_no_more_after_an_idcode_that_did_not_come() {
+    let clock = VirtualClock::new();
+    let icap = Icap::new(&clock);
+    icap.lock().unwrap().trouble.mute = true;
+    let opened = open_on(Box::new(IcapDevice::new(&icap)), &clock);
+    let error = opened.map(|_engine| ()).unwrap_err();
+    assert!(matches!(error, NotUsable::NoCore(_)), "{error}");
+    let icap = icap.lock().unwrap();
+    assert!(icap.sent.ends_with(&DESYNC) && !icap.listens);
 }
 
 #[test]
@@ -194,7 +253,8 @@ fn an_error_of_the_configuration_logic_ends_the_load() {
         "{error}"
     );
     assert_eq!(error.left, RegionLeft::Shut);
-    assert!(!icap.lock().unwrap().listens);
+    let icap = icap.lock().unwrap();
+    assert!(!icap.listens && icap.sent.ends_with(&DESYNC));
 }
 
 #[test]
@@ -205,14 +265,31 @@ fn a_payload_that_does_not_end_is_told_and_ended() {
     assert!(matches!(error.cause, ProgramCause::StillListens), "{error}");
     let icap = icap.lock().unwrap();
     assert!(!icap.listens && !icap.coupled[0]);
+    assert!(icap.sent.ends_with(&DESYNC));
 }
 
 #[test]
-fn waits_end_and_tell_what_for() {
+fn d5_waits_end_and_tell_what_for() {
     for (trouble, what) in [
         (
             IcapTrouble {
                 hang: true,
+                ..IcapTrouble::default()
+            },
+            "the end of",
+        ),
+        // Start-up has ended in both of these, and proves nothing: the core's
+        // own two flags must agree.
+        (
+            IcapTrouble {
+                no_done: true,
+                ..IcapTrouble::default()
+            },
+            "the end of",
+        ),
+        (
+            IcapTrouble {
+                no_fall: true,
                 ..IcapTrouble::default()
             },
             "the end of",
@@ -237,6 +314,10 @@ fn waits_end_and_tell_what_for() {
         assert!(error.to_string().contains(what), "{error}");
         assert_eq!(error.left, RegionLeft::Shut);
     }
+}
+
+#[test]
+fn d5_a_load_may_not_take_longer_than_its_budget() {
     let slow = IcapTrouble {
         word_takes: Duration::from_millis(100),
         ..IcapTrouble::default()
@@ -248,8 +329,18 @@ fn waits_end_and_tell_what_for() {
     );
 }
 
+/// Another driver waits 20 × 50 ns for a write to end, and then goes on.
 #[test]
-fn a_card_that_is_gone_is_told_as_that_and_proves_nothing() {
+fn a_write_may_take_longer_than_a_microsecond() {
+    let (mut engine, icap, _clock) = setup();
+    engine.shut(REGION).unwrap();
+    icap.lock().unwrap().trouble.word_takes = Duration::from_micros(100);
+    load(&mut engine, REGION, &big(&words(300)), WordOrder::BigEndian).unwrap();
+    assert_eq!(icap.lock().unwrap().overruns, 0);
+}
+
+#[test]
+fn d4_a_card_that_is_gone_is_told_as_that_and_proves_nothing() {
     let trouble = IcapTrouble {
         gone: true,
         ..IcapTrouble::default()
@@ -261,7 +352,7 @@ fn a_card_that_is_gone_is_told_as_that_and_proves_nothing() {
 }
 
 #[test]
-fn a_decoupler_that_does_not_move_is_no_isolation() {
+fn d6_a_decoupler_that_does_not_move_is_no_isolation() {
     let (mut engine, icap, _clock) = setup();
     icap.lock().unwrap().trouble.stuck = true;
     let error = engine.shut(REGION).unwrap_err();
@@ -302,9 +393,31 @@ fn a_load_that_is_dropped_leaves_everything_at_rest() {
     };
     let mut programming = engine.begin(REGION, payload, BUDGET).unwrap();
     programming.write(&big(&words(100))[..256]).unwrap();
+    // Somebody else couples it meanwhile.
+    icap.lock().unwrap().coupled[0] = true;
     drop(programming);
     let icap = icap.lock().unwrap();
     assert!(!icap.listens && !icap.coupled[0]);
+    assert!(icap.sent.ends_with(&DESYNC));
+}
+
+#[test]
+fn a_failed_load_is_shut_only_where_the_decoupler_says_so() {
+    let (mut engine, icap, _clock) = setup();
+    engine.shut(REGION).unwrap();
+    let payload = Payload {
+        bytes: 8,
+        order: WordOrder::BigEndian,
+    };
+    let programming = engine.begin(REGION, payload, BUDGET).unwrap();
+    {
+        let mut icap = icap.lock().unwrap();
+        icap.coupled[0] = true;
+        icap.trouble.stuck = true;
+    }
+    let error = programming.finish().unwrap_err();
+    assert!(matches!(error.cause, ProgramCause::TooShort { .. }));
+    assert_eq!(error.left, RegionLeft::Unproven);
 }
 
 /// Everything from a running guest to the next one; whether it went well.
@@ -315,41 +428,73 @@ fn whole(engine: &mut HwicapEngine, bytes: &[u8]) -> Result<(), RegionLeft> {
     engine.open(REGION).map_err(|error| error.left)
 }
 
+/// What must hold after `whole`, whatever went wrong in it.
+fn judge(went: Result<(), RegionLeft>, icap: &Icap, point: &str) {
+    let coupled = icap.coupled[0];
+    assert!(!(coupled && icap.half_written), "{point}");
+    match went {
+        Ok(()) => assert!(coupled && icap.functions[0] == ID.as_u128(), "{point}"),
+        Err(RegionLeft::Shut) => assert!(!coupled, "{point}"),
+        Err(RegionLeft::AsItWas) => assert_eq!(icap.functions[0], 0x11, "{point}"),
+        // The operator is told; nothing is claimed.
+        Err(RegionLeft::Unproven) => {}
+    }
+}
+
+/// Accesses of a whole load in which none fails.
+fn accesses(bytes: &[u8]) -> u64 {
+    let (mut engine, icap, _clock) = setup();
+    whole(&mut engine, bytes).unwrap();
+    let icap = icap.lock().unwrap();
+    icap.accesses
+}
+
 #[test]
-fn any_access_may_fail_and_no_guest_reaches_a_half_written_region() {
+fn d4_any_access_may_fail_and_no_guest_reaches_a_half_written_region() {
     let bytes = big(&words(200));
-    let mut tried = 0;
     for lasting in [Lasting::Once, Lasting::ForEver] {
         for effect in [Effect::Lost, Effect::Done] {
-            for good in 0.. {
+            // A burst is one access for the one who fails it.
+            let mut reached = 0;
+            for good in 0..accesses(&bytes) {
                 let clock = VirtualClock::new();
                 let icap = Icap::new(&clock);
                 let device = Faulty::new(IcapDevice::new(&icap), good, lasting, effect);
                 let Ok(mut engine) = open_on(Box::new(device), &clock) else {
-                    tried += 1;
+                    reached += 1;
                     continue;
                 };
                 let went = whole(&mut engine, &bytes);
                 let icap = icap.lock().unwrap();
-                match went {
-                    // Every access went well: all points were tried.
-                    Ok(()) if icap.coupled[0] && lasting == Lasting::ForEver => break,
-                    Ok(()) => {
-                        assert_eq!(icap.functions[0], ID.as_u128(), "access {good}");
-                        if good > 400 {
-                            break;
-                        }
-                    }
-                    Err(RegionLeft::Shut) => assert!(!icap.coupled[0], "access {good}"),
-                    Err(RegionLeft::AsItWas) => {
-                        assert_eq!(icap.functions[0], 0x11, "access {good}");
-                    }
-                    // The operator is told; nothing is claimed.
-                    Err(RegionLeft::Unproven) => assert_eq!(lasting, Lasting::ForEver),
+                judge(
+                    went,
+                    &icap,
+                    &format!("access {good}, {lasting:?}, {effect:?}"),
+                );
+                reached += u64::from(went.is_err());
+                if lasting == Lasting::Once {
+                    let proven = went != Err(RegionLeft::Unproven);
+                    assert!(proven, "access {good}: a second try would have shown it");
                 }
-                tried += 1;
             }
+            assert!(reached > 70, "{reached} points, {lasting:?}, {effect:?}");
         }
     }
-    assert!(tried > 200, "{tried} points");
+}
+
+/// No error from below: from some access on, everything reads as all ones.
+#[test]
+fn d4_a_card_may_vanish_at_any_access_and_is_never_good() {
+    let bytes = big(&words(200));
+    for at in 0..accesses(&bytes) {
+        let clock = VirtualClock::new();
+        let icap = Icap::new(&clock);
+        icap.lock().unwrap().trouble.gone_at = Some(at);
+        let Ok(mut engine) = open_on(Box::new(IcapDevice::new(&icap)), &clock) else {
+            continue;
+        };
+        let went = whole(&mut engine, &bytes);
+        assert_eq!(went, Err(RegionLeft::Unproven), "access {at}");
+        judge(went, &icap.lock().unwrap(), &format!("access {at}"));
+    }
 }

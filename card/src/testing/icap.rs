@@ -27,8 +27,14 @@ const SYNC: u32 = 0xaa99_5566;
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IcapTrouble {
-    /// A write never ends.
+    /// A write never ends: neither flag says so.
     pub(crate) hang: bool,
+    /// CR keeps the bit of a write that SR calls done.
+    pub(crate) no_fall: bool,
+    /// SR never says done, though CR's bit falls and start-up has ended.
+    pub(crate) no_done: bool,
+    /// What is asked for is never answered.
+    pub(crate) mute: bool,
     /// There is never room.
     pub(crate) no_room: bool,
     /// Start-up never ends.
@@ -37,6 +43,8 @@ pub(crate) struct IcapTrouble {
     pub(crate) stuck: bool,
     /// All reads are all ones, all writes are lost.
     pub(crate) gone: bool,
+    /// The same, from that access on.
+    pub(crate) gone_at: Option<u64>,
     /// Time one word takes.
     pub(crate) word_takes: Duration,
 }
@@ -51,8 +59,20 @@ pub(crate) struct Icap {
     /// Words that reached it while no region was decoupled, IDCODE aside.
     pub(crate) unguarded: u32,
     pub(crate) overruns: u32,
-    error: bool,
-    queue: Vec<u32>,
+    /// Words that were let through, listened to or not.
+    pub(crate) sent: Vec<u32>,
+    /// Stores to registers that no driver has to store to.
+    pub(crate) strays: Vec<u64>,
+    /// Words that are still taken for frame data, whatever they are.
+    pub(crate) owed: u32,
+    /// The configuration logic's error flag.
+    pub(crate) error: bool,
+    /// Words in the write FIFO.
+    pub(crate) queue: Vec<u32>,
+    /// A decoupled region was written, and not to the end.
+    pub(crate) half_written: bool,
+    /// Reads and writes so far.
+    pub(crate) accesses: u64,
     busy_until: Duration,
     read: Vec<u32>,
     asked: u32,
@@ -70,8 +90,13 @@ impl Icap {
             listens: false,
             unguarded: 0,
             overruns: 0,
+            sent: Vec::new(),
+            strays: Vec::new(),
+            owed: 0,
             error: false,
             queue: Vec::new(),
+            half_written: false,
+            accesses: 0,
             busy_until: Duration::ZERO,
             read: Vec::new(),
             asked: 0,
@@ -90,12 +115,19 @@ impl Icap {
         self.trouble.hang || self.clock.now() < self.busy_until
     }
 
+    /// Counts an access, and says whether anything is there to answer it.
+    fn answers(&mut self) -> bool {
+        let gone = self.trouble.gone_at.is_some_and(|at| self.accesses >= at);
+        self.accesses += 1;
+        !self.trouble.gone && !gone
+    }
+
     fn load(&mut self, offset: u64) -> u32 {
         match offset {
             at if at == CORE + 0x104 => self.read.pop().unwrap_or(0),
-            at if at == CORE + 0x10c => u32::from(self.busy()),
+            at if at == CORE + 0x10c => u32::from(self.busy() || self.trouble.no_fall),
             at if at == CORE + 0x110 => {
-                let done = u32::from(!self.busy());
+                let done = u32::from(!self.busy() && !self.trouble.no_done);
                 let eos = u32::from(!self.trouble.no_start) << 2;
                 let listens = u32::from(self.listens) << 7;
                 done | eos | 1 << 5 | listens | u32::from(!self.error) << 8
@@ -113,22 +145,29 @@ impl Icap {
             at if at == CORE + 0x100 && self.room() == 0 => self.overruns += 1,
             at if at == CORE + 0x100 => self.queue.push(value),
             at if at == CORE + 0x10c => self.control(value),
+            at if at == CORE + 0x108 => {}
             DECOUPLERS if !self.trouble.stuck => self.coupled[0] = value & 1 == 0,
             at if at == DECOUPLERS + 0x100 && !self.trouble.stuck => {
                 self.coupled[1] = value & 1 == 0;
             }
-            _ => {}
+            DECOUPLERS => {}
+            at if at == DECOUPLERS + 0x100 => {}
+            stray => self.strays.push(stray),
         }
     }
 
     fn control(&mut self, value: u32) {
+        // Each does its own thing and no other's: who leaves one out is seen.
         if value & 0x10 != 0 {
             self.listens = false;
+            self.owed = 0;
             self.heard.clear();
         }
-        if value & 0x1c != 0 {
-            self.queue.clear();
+        if value & 8 != 0 {
             self.error = false;
+        }
+        if value & 4 != 0 {
+            self.queue.clear();
         }
         if value & 1 != 0 {
             let words = std::mem::take(&mut self.queue);
@@ -138,13 +177,18 @@ impl Icap {
                 self.hear(word);
             }
         }
-        if value & 2 != 0 && self.asked > 0 {
+        if value & 2 != 0 && self.asked > 0 && !self.trouble.mute {
             self.read = vec![IDCODE];
             self.asked = 0;
         }
     }
 
     fn hear(&mut self, word: u32) {
+        self.sent.push(word);
+        if self.owed > 0 {
+            self.owed -= 1;
+            return;
+        }
         if !self.listens {
             self.listens = word == SYNC;
             return;
@@ -156,6 +200,7 @@ impl Icap {
             self.unguarded += 1;
         }
         self.error |= word == BAD_WORD;
+        self.half_written |= word == FUNCTION;
         self.heard.push(word);
         if self.heard.ends_with(&[0x3000_8001, 13]) {
             self.listens = false;
@@ -174,6 +219,7 @@ impl Icap {
                     *function = id;
                 }
             }
+            self.half_written = false;
         }
     }
 }
@@ -217,10 +263,10 @@ impl Device for IcapDevice {
     fn read(&mut self, space: Space, offset: u64, data: &mut [u8]) -> Result<(), DeviceError> {
         check_range(space, self.size(space), offset, data.len() as u64)?;
         let mut icap = self.icap();
-        let value = if icap.trouble.gone {
-            u32::MAX
-        } else {
+        let value = if icap.answers() {
             icap.load(offset)
+        } else {
+            u32::MAX
         };
         data.copy_from_slice(&value.to_le_bytes());
         Ok(())
@@ -229,7 +275,7 @@ impl Device for IcapDevice {
     fn write(&mut self, space: Space, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
         check_range(space, self.size(space), offset, data.len() as u64)?;
         let mut icap = self.icap();
-        if !icap.trouble.gone {
+        if icap.answers() {
             icap.store(offset, u32::from_le_bytes(data.try_into().unwrap()));
         }
         Ok(())
@@ -237,8 +283,8 @@ impl Device for IcapDevice {
 
     fn load64(&mut self, bar: Bar, offset: u64) -> Result<u64, DeviceError> {
         check_range(Space::Bar(bar), self.size(Space::Bar(bar)), offset, 8)?;
-        let icap = self.icap();
-        if icap.trouble.gone {
+        let mut icap = self.icap();
+        if !icap.answers() {
             return Ok(u64::MAX);
         }
         let at = (offset - IDENTITIES) as usize;
