@@ -123,6 +123,82 @@ mod tests {
         assert_eq!(share(second, &FrameSet::new()), Share::None);
     }
 
+    /// Tags are closed in order, attributes quoted, and no stray markup stands
+    /// in text: as much of XML as these drawings use.
+    fn is_well_formed(xml: &str) -> bool {
+        let mut open = Vec::new();
+        let mut rest = xml;
+        while let Some((text, tail)) = rest.split_once('<') {
+            let Some((tag, after)) = tail.split_once('>') else {
+                return false;
+            };
+            let entities = text.split('&').skip(1);
+            let known = ["amp;", "lt;", "gt;", "quot;"];
+            let fine = entities
+                .into_iter()
+                .all(|entity| known.iter().any(|name| entity.starts_with(name)));
+            let quotes = tag.matches('"').count();
+            if !fine || text.contains('>') || quotes % 2 != 0 || tag.contains('<') {
+                return false;
+            }
+            let name = |tag: &str| tag.split(' ').next().unwrap_or_default().to_owned();
+            match tag.strip_prefix('/') {
+                Some(closed) if open.pop().is_none_or(|last| last != closed) => return false,
+                Some(_) => {}
+                None if tag.ends_with('/') => {}
+                None => open.push(name(tag)),
+            }
+            rest = after;
+        }
+        open.is_empty() && rest.trim().is_empty()
+    }
+
+    #[test]
+    fn what_is_not_well_formed_is_seen() {
+        assert!(is_well_formed("<a b=\"1\"><c/>x &amp; y</a>\n"));
+        for wrong in [
+            "<a>",
+            "<a></b>",
+            "</a>",
+            "<a b=\"1></a>",
+            "<a>&</a>",
+            "<a>></a>",
+            "<a></a>x",
+        ] {
+            assert!(!is_well_formed(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_role_is_seen_and_the_highest_wins() {
+        let geometry = Device::named("xc7z020").unwrap().geometry().unwrap();
+        let frames = set(&[(0, 500)]);
+        let roles = [Role::Outside, Role::Writes, Role::Region, Role::OtherRegion];
+        let names = ["out", "writes", "mine", "others"];
+        let layers: Vec<Layer<'_>> = (roles.into_iter().zip(names))
+            .map(|(role, name)| Layer {
+                name,
+                frames: &frames,
+                role,
+            })
+            .collect();
+        let drawn = svg(geometry, "t", &layers);
+        let text = terminal(geometry, &layers, 100, Colour::Never);
+        for name in names {
+            assert!(drawn.contains(&format!("{name}: 500 frames")), "{name}");
+            assert!(text.contains(&format!("{name}: 500 frames")), "{name}");
+        }
+        // Only what may not be is seen where all lie on each other.
+        let grid = text.lines().take(geometry.rows().len());
+        let grid: String = grid
+            .map(|line| line.chars().skip(16).collect::<String>())
+            .collect();
+        assert!(
+            grid.contains('X') && !grid.contains(['█', '▓', '▒', '░']),
+            "{text}"
+        );
+    }
+
     #[test]
     fn every_row_and_layer_is_in_both_drawings() {
         for part in ["xc7z020", "xczu7ev"] {
@@ -134,6 +210,7 @@ mod tests {
                 role: Role::Region,
             }];
             let svg = svg(geometry, "a \"title\" & <b>", &layers);
+            assert!(is_well_formed(&svg));
             assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
             assert!(svg.contains("a &quot;title&quot; &amp; &lt;b&gt;"));
             assert!(svg.contains("the region &amp; &lt;more&gt;"));
@@ -160,11 +237,12 @@ mod tests {
         fn any_set_and_width_is_drawn(
             ranges in proptest::collection::vec((0_u32..40_000, 0_u32..40_000), 0..20),
             width in 0_usize..300,
+            name in "\\PC{0,200}",
         ) {
             let geometry = Device::named("xck26").unwrap().geometry().unwrap();
             let frames = set(&ranges);
-            let layers = [Layer { name: "x", frames: &frames, role: Role::Writes }];
-            prop_assert!(!svg(geometry, "t", &layers).is_empty());
+            let layers = [Layer { name: &name, frames: &frames, role: Role::Writes }];
+            prop_assert!(is_well_formed(&svg(geometry, &name, &layers)));
             let text = terminal(geometry, &layers, width, Colour::Never);
             prop_assert!(text.lines().all(|line| line.chars().count() <= width.max(40)));
         }

@@ -12,6 +12,7 @@ use super::address::{Block, Half};
 use super::family::Family;
 use super::geometry::{Geometry, GeometryError, RowSpec};
 use super::part::{Part, PartDie, Shape};
+use super::words;
 
 const FILES: [&str; 3] = [
     include_str!("../../geometry/series7.txt"),
@@ -172,12 +173,9 @@ impl Table {
             return Err(Fault::Idcode);
         }
         let names: Vec<String> = names.split(',').map(str::to_owned).collect();
-        for name in &names {
-            let fresh = !self
-                .parts
-                .iter()
-                .flat_map(|part| &part.names)
-                .any(|n| n == name);
+        for (at, name) in names.iter().enumerate() {
+            let known = self.parts.iter().flat_map(|part| &part.names);
+            let fresh = !known.chain(names.iter().take(at)).any(|n| n == name);
             if !fresh || !name.starts_with('x') {
                 return Err(Fault::Name);
             }
@@ -231,7 +229,10 @@ fn parse_family(word: &str) -> Result<Family, Fault> {
 }
 
 fn parse_idcode(word: &str) -> Result<u32, Fault> {
-    let digits = word.strip_prefix("0x").filter(|digits| digits.len() == 8);
+    let digits = word.strip_prefix("0x").filter(|digits| {
+        // A sign is a digit to the standard library's reader.
+        digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    });
     let idcode = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
     idcode
         .filter(|idcode| idcode >> 28 == 0)
@@ -240,8 +241,7 @@ fn parse_idcode(word: &str) -> Result<u32, Fault> {
 
 fn parse_rows(word: &str) -> Result<std::ops::RangeInclusive<u32>, Fault> {
     let number = |text: &str| {
-        text.parse::<u32>()
-            .ok()
+        words::number(text)
             .filter(|&row| row < 64)
             .ok_or(Fault::Rows)
     };
@@ -259,12 +259,7 @@ fn parse_rows(word: &str) -> Result<std::ops::RangeInclusive<u32>, Fault> {
 }
 
 fn parse_runs(words: &[&str]) -> Result<Vec<u32>, Fault> {
-    let number = |text: &str| {
-        text.parse::<u32>()
-            .ok()
-            .filter(|&n| n <= 1024)
-            .ok_or(Fault::Run)
-    };
+    let number = |text: &str| words::number(text).filter(|&n| n <= 1024).ok_or(Fault::Run);
     let mut columns = Vec::new();
     for word in words {
         let (count, frames) = match word.split_once('x') {

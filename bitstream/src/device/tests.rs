@@ -3,6 +3,7 @@
 mod collections;
 mod frames;
 mod sets;
+mod tables;
 mod text;
 
 use super::table::{Table, table};

@@ -77,6 +77,9 @@ fn blocks_are_compared_where_columns_are_not_known() {
     assert!(one.surely_common(&list(&[block(0x0008_2005, 1)])).is_some());
     assert!(list(&[block(0x0008_2005, 1)]).surely_common(&one).is_some());
     assert!(one.surely_common(&list(&[block(0x0008_2070, 1)])).is_none());
+    // The last frame of a block, and the first after it.
+    assert!(one.surely_common(&list(&[block(0x0008_2063, 1)])).is_some());
+    assert!(one.surely_common(&list(&[block(0x0008_2064, 1)])).is_none());
     // Another row is never reached.
     assert!(one.surely_common(&list(&[block(0x000c_2000, 1)])).is_none());
 }
