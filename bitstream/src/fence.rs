@@ -17,6 +17,7 @@
 //! | `pipeline` | which frame each word ends in |
 //! | `rules` | registers, commands and values |
 //! | `masks`, `crc`, `written` | column masks, the checksum, sets of frames |
+//! | `substream` | what one of them turned out to be |
 
 mod commands;
 mod crc;
@@ -30,6 +31,7 @@ mod refusal;
 mod rules;
 mod sentence;
 mod steps;
+mod substream;
 mod survey;
 mod written;
 
@@ -42,8 +44,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use self::machine::{Kind, SubStream, Task};
 use self::pipeline::{Allowed, Record};
+use self::substream::{Kind, SubStream, Task};
 use self::written::Written;
 use crate::device::{Device, Family, RegionFrames};
 use crate::xilinx::{BUS_WIDTH, NOP, PAD, SYNC, XilinxStream};
@@ -208,6 +210,13 @@ fn arrange(streams: &[SubStream], region: Option<&RegionFrames>) -> Result<Fence
         | (Family::UltraScalePlus, [Marks, Stops, Restarts, Marks] | [Stops, Restarts]) => {}
         (_, [.., Stops]) => return Err(Reason::LeftStopped),
         _ => return Err(Reason::Arrangement),
+    }
+    // Block memory is cleared by the stream that fills it, and by no other.
+    if streams
+        .iter()
+        .any(|stream| stream.cleared && stream.kind != Restarts)
+    {
+        return Err(Reason::Arrangement);
     }
     // Who holds the interconnect of the whole device must let it go.
     let held = kinds.contains(&Stops);

@@ -81,6 +81,9 @@ pub enum Unfit {
         /// What the shell file says.
         device: &'static str,
     },
+    /// The device is made to listen more often than anybody looked.
+    #[error("it has more sub-streams than any genuine bitstream, so what it names is not known")]
+    Streams,
     /// The configuration words name no device.
     #[error("it names no device, and the region is of {device}")]
     NoDevice {
@@ -99,6 +102,7 @@ impl Unfit {
             Self::Opaque(_) => "frames-not-readable",
             Self::Part { .. } => "other-part",
             Self::Device { .. } => "other-device",
+            Self::Streams => "too-many",
             Self::NoDevice { .. } => "no-device",
         }
     }
@@ -132,7 +136,7 @@ impl Unfit {
                 "Publish a bitstream whose frames can be checked, or do not require it of this region."
                     .to_owned()
             }
-            Self::Part { .. } | Self::Device { .. } | Self::NoDevice { .. } => {
+            Self::Part { .. } | Self::Device { .. } | Self::Streams | Self::NoDevice { .. } => {
                 "Publish a bitstream that was made for this device.".to_owned()
             }
         }
@@ -199,6 +203,9 @@ fn for_device(stream: &XilinxStream<'_>, device: Device) -> Result<(), Unfit> {
     same_part(stream, device)?;
     let name = device.name();
     let survey = survey(stream);
+    if survey.more {
+        return Err(Unfit::Streams);
+    }
     let mut seen = None;
     for idcode in survey.idcodes() {
         if !device.has_idcode(idcode) {

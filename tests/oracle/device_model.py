@@ -37,8 +37,10 @@ COMMANDS = {
     "series7": {0, WCFG, MFW, START, RCRC, GRESTORE, SHUTDOWN, DESYNC},
     "ultrascale+": {0, WCFG, MFW, LFRM, START, URAM, RCRC, AGHIGH, GRESTORE, SHUTDOWN, DESYNC},
 }
-# Bits that a partial bitstream changes: GLUTMASK_B and ConfigFallback.
-CTL0_BITS = 1 << 8 | 1 << 10
+# Bits that a partial bitstream changes: GLUTMASK_B and ConfigFallback. The
+# latter, cleared, makes the device load another bitstream after an error.
+NO_FALLBACK = 1 << 10
+CTL0_BITS = 1 << 8 | NO_FALLBACK
 # Compression; and, in UltraScale+, the masks of GSR.
 CTL1_BITS = {"series7": 1 << 12, "ultrascale+": 1 << 12 | 1 << 17}
 GSR_MASKS = 1 << 17
@@ -93,9 +95,23 @@ class Device:
         self.restored = False
         self.stopped = False
         self.high = False
+        # 7-series: masks were written that no GRESTORE has used yet.
+        self.masks_pending = False
+        self.session()
 
     def danger(self, what):
         self.dangers.append([self.position, what])
+
+    def session(self):
+        """What counts from one sync word to the end after it."""
+        self.restored_here = False
+        self.cleared_here = False
+        # START waits for an address; then a CRC must prove what went before.
+        self.starting = False
+        self.unproven = False
+        # An address came between frame data and its first copy.
+        self.moved = False
+        self.copies = 0
 
     # Words and packets
 
@@ -149,6 +165,7 @@ class Device:
         if word == SYNC:
             self.synced = True
             self.identified = False
+            self.session()
             return
         before = words[at - 1] if at else 0xFFFFFFFF
         joined = before << 32 | word
@@ -181,6 +198,8 @@ class Device:
         self.crc_checks += 1
         if value != self.crc:
             self.crc_errors.append(self.position)
+        else:
+            self.unproven = False
         self.crc = 0
         self.unchecked = False
 
@@ -191,10 +210,16 @@ class Device:
                 self.shift = []
             if self.die.family.split(value)[1]:
                 self.danger("reserved bits of FAR")
-            self.far, self.pads, self.copied = value, 0, False
+            self.far, self.pads, self.copied, self.moved = value, 0, False, True
             # UG570: the command that CMD holds is executed whenever FAR is loaded.
             self.execute()
+            if self.command == START:
+                self.start(value)
         elif register == CMD:
+            if value == MFW:
+                if self.command == MFW:
+                    self.danger("MFW twice")
+                self.copies = 0
             self.command = value
             if self.shift:
                 self.danger("part of a frame")
@@ -207,6 +232,8 @@ class Device:
         elif register == CTL0:
             if self.mask & ~CTL0_BITS or value & ~CTL0_BITS:
                 self.danger(f"CTL0 {value:08x} through {self.mask:08x}")
+            if self.mask & ~value & NO_FALLBACK:
+                self.danger("the fallback on")
         elif register == CTL1:
             allowed = CTL1_BITS[self.family]
             if self.mask & ~allowed or value & ~allowed:
@@ -237,17 +264,35 @@ class Device:
         elif command == SHUTDOWN:
             self.stopped = True
         elif command == START:
-            self.stopped = False
+            self.starting = True
         elif command == AGHIGH:
+            if not self.stopped:
+                self.danger("wires high in a running device")
             self.high = True
         elif command == LFRM:
+            if not self.restored_here:
+                self.danger("wires let go before GRESTORE")
             self.high = False
+        elif command == URAM:
+            self.cleared_here = True
         elif command == DESYNC:
             self.leave()
+
+    def start(self, far):
+        """UG570: CMD is executed again with each FAR; this is what starts."""
+        if far != self.die.family.park:
+            self.danger("started at the address of a frame")
+        self.starting, self.stopped, self.unproven = False, False, True
 
     def leave(self):
         self.synced = False
         self.drop_buffer()
+        if self.starting:
+            self.danger("a START that no address carried out")
+        if self.unproven:
+            self.danger("no CRC after the start")
+        if self.cleared_here and not self.restored_here:
+            self.danger("block memory cleared, and not filled")
         if self.unchecked:
             self.danger("frames that no CRC was checked after")
             self.unchecked = False
@@ -261,6 +306,9 @@ class Device:
             self.danger("frames before IDCODE")
         if self.copied:
             self.danger("frames after a copy without a new FAR")
+        if self.restored_here:
+            self.danger("frames after GRESTORE")
+        self.moved = False
         length = self.die.family.words
         data = self.shift + list(values)
         whole = len(data) // length * length
@@ -304,6 +352,7 @@ class Device:
             (self.opened.discard if self.restored else self.opened.add)(far)
 
     def commit_mask(self, column, frame):
+        self.masks_pending = True
         if frame == self.kept:
             self.masked.add(column)
         else:
@@ -325,6 +374,12 @@ class Device:
         if self.buffer is None:
             self.danger("a copy of nothing")
             return
+        if self.copies == 0 and self.moved:
+            # Whether silicon obeys the address here is written nowhere.
+            self.danger("an address between a frame and its first copy")
+        if self.restored_here:
+            self.danger("a copy after GRESTORE")
+        self.copies += 1
         self.commit(self.buffer)
         self.copied = self.saved = True
 
@@ -335,6 +390,9 @@ class Device:
         self.buffer = None
 
     def restore(self):
+        if not self.stopped:
+            self.danger("flip-flops reset in a running device")
+        self.restored_here, self.masks_pending = True, False
         if self.family == "series7":
             self.reset.update(set(self.die.logic_columns()) - self.masked - self.die.always_open())
         else:
@@ -351,6 +409,8 @@ class Device:
             self.danger("part of a frame")
         if self.stopped:
             self.danger("left shut down")
+        if self.masks_pending:
+            self.danger("masks left for the next restart")
         if self.high:
             self.danger("left with every wire high")
         if self.ctl1:

@@ -94,6 +94,39 @@ class Pipeline(unittest.TestCase):
         self.assertEqual(device.masked, {0, 0x80})
         self.assertEqual(device.kept[50], KEPT)
 
+    def told(self, device):
+        return [what for _, what in device.dangers]
+
+    def test_a_start_needs_its_address_and_a_checksum(self):
+        device = self.device()
+        device.stopped = True
+        device.consume(packet(4, 5))
+        self.assertTrue(device.stopped)
+        self.assertIn("a START that no address carried out", self.told(device))
+        device = self.device()
+        device.stopped = True
+        device.consume(packet(4, 5) + packet(1, 0x03BE0000))
+        self.assertFalse(device.stopped)
+        self.assertIn("no CRC after the start", self.told(device))
+
+    def test_masks_without_a_restore_are_left_for_the_next(self):
+        device = self.device()
+        device.stopped = True
+        device.consume([*packet(1, 0x01000000), *packet(2, *[0] * 202), *packet(4, 10)])
+        self.assertNotIn("masks left for the next restart", self.told(device))
+        device = self.write(0x01000000, device.kept, [0] * 101)
+        self.assertIn("masks left for the next restart", self.told(device))
+
+    def test_a_copy_follows_its_frame(self):
+        frame, copy = [*packet(2, *[7] * 101)], packet(10, *[0] * 8)
+        device = self.device()
+        device.consume([*packet(1, 5), *frame, *packet(4, 2), *copy])
+        self.assertEqual(device.written, {5})
+        self.assertNotIn("an address between a frame and its first copy", self.told(device))
+        device = self.device()
+        device.consume([*packet(1, 5), *frame, *packet(4, 2), *packet(1, 9), *copy])
+        self.assertIn("an address between a frame and its first copy", self.told(device))
+
     def test_a_far_executes_the_command_again(self):
         device = self.device()
         device.consume([*packet(4, 15), *packet(1, 0x03BE0000)])

@@ -28,6 +28,7 @@ impl Machine<'_, '_> {
         {
             pipeline.drop_buffer().map_err(&here)?;
         }
+        let copying = self.command == Command::MFW;
         self.command = command;
         match command {
             Command::RCRC => {
@@ -48,15 +49,26 @@ impl Machine<'_, '_> {
                     pipeline.arm();
                 }
             }
+            Command::MFW if copying => {
+                return Err(here(Reason::Order("copying is commanded twice")));
+            }
             Command::MFW => {
                 self.copies = 0;
                 self.compressed = true;
             }
-            Command::AGHIGH => self.held = true,
-            Command::LFRM => {
-                self.held = false;
-                self.released = true;
+            // Both act on the whole device, where others run.
+            Command::AGHIGH if self.power != Power::Stopped => {
+                return Err(here(Reason::Order(
+                    "the interconnect is held while the device is not stopped",
+                )));
             }
+            Command::AGHIGH => self.held = true,
+            Command::LFRM if self.power != Power::Restored => {
+                return Err(here(Reason::Order(
+                    "the interconnect is let go before flip-flops are restored",
+                )));
+            }
+            Command::LFRM => self.released = true,
             Command::DESYNC => return Ok(Went::Ended),
             _ => self.power(command, here)?,
         }
@@ -67,6 +79,10 @@ impl Machine<'_, '_> {
     fn power(&mut self, command: Command, here: impl Fn(Reason) -> Fault) -> Result<(), Fault> {
         self.power = match (command, self.power) {
             (Command::SHUTDOWN, Power::Untouched) => Power::Stopped,
+            (Command::GRESTORE, Power::Stopped) if self.held => {
+                let why = "flip-flops are restored by the stream that holds the interconnect";
+                return Err(here(Reason::Order(why)));
+            }
             (Command::GRESTORE, Power::Stopped) => {
                 let series7 = self.device.map(Device::family) == Some(Family::Series7);
                 if let (true, Some(pipeline)) = (series7, &self.pipeline) {
@@ -74,6 +90,9 @@ impl Machine<'_, '_> {
                         frame,
                         ..here(reason)
                     })?;
+                }
+                if let Some(pipeline) = &mut self.pipeline {
+                    pipeline.forget_address();
                 }
                 Power::Restored
             }
@@ -123,6 +142,7 @@ impl Machine<'_, '_> {
             let why = "frames are addressed after flip-flops were restored";
             return Err(fault(Reason::Order(why), None));
         }
+        self.parked = parks;
         pipeline
             .address(value)
             .map_err(|(reason, frame)| fault(reason, frame))
@@ -139,8 +159,8 @@ impl Machine<'_, '_> {
                 "frame data, and writing was not commanded",
             )));
         }
-        if self.command != Command::WCFG {
-            let why = "frame data, and the last command is not to write";
+        if !matches!(self.power, Power::Untouched | Power::Stopped) {
+            let why = "frames are written after flip-flops were restored";
             return Err(here(Reason::Order(why)));
         }
         let Some(pipeline) = &mut self.pipeline else {
@@ -161,7 +181,12 @@ impl Machine<'_, '_> {
             let why = "a frame is copied, and copying was not commanded";
             return Err(fault(Reason::Order(why), None));
         }
-        let due = if self.copies == 0 { 8 } else { 4 };
+        if !matches!(self.power, Power::Untouched | Power::Stopped) {
+            let why = "a frame is copied after flip-flops were restored";
+            return Err(fault(Reason::Order(why), None));
+        }
+        let first = self.copies == 0;
+        let due = if first { 8 } else { 4 };
         if write.data.len() != due {
             return Err(fault(Reason::Count(Register::MFWR, write.data.len()), None));
         }
@@ -174,7 +199,7 @@ impl Machine<'_, '_> {
             return Err(fault(Reason::BeforeIdcode(Register::MFWR), None));
         };
         pipeline
-            .copy()
+            .copy(first)
             .map_err(|(reason, frame)| fault(reason, frame))
     }
 }

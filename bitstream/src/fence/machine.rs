@@ -5,68 +5,13 @@
 //! arrangement's, in [`check`](super::check).
 
 use super::crc::Crc;
-use super::pipeline::{Allowed, Contents, Fault, Pipeline, Record};
+use super::pipeline::{Fault, Pipeline};
 use super::reason::Reason;
 use super::refusal::Refusal;
 use super::rules::{self, Controls};
-use super::written::Written;
-use crate::device::{Device, Family, FrameAddress};
-use crate::xilinx::{Command, Packet, Packets, Register, XilinxStream};
-
-/// What a sub-stream turned out to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Writes frames, and neither stops nor starts the device.
-    Frames,
-    /// Masks columns before, or after, flip-flops are restored (UltraScale+).
-    Marks,
-    /// Stops the device and holds its interconnect.
-    Stops,
-    /// Writes frames, restores flip-flops and starts the device again.
-    Restarts,
-}
-
-/// A sub-stream that was found in order.
-#[derive(Debug)]
-pub(super) struct SubStream {
-    pub(super) kind: Kind,
-    /// The word after its end.
-    pub(super) end: usize,
-    pub(super) device: Device,
-    pub(super) frames: Written,
-    pub(super) marks: Written,
-    pub(super) crc_checks: u32,
-    pub(super) compressed: bool,
-    pub(super) contents: Option<Contents>,
-    /// The interconnect was let go at its end.
-    pub(super) released: bool,
-}
-
-/// What all sub-streams share.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Task<'s, 'a> {
-    pub(super) stream: &'s XilinxStream<'a>,
-    /// The device that it must be for; none: the one that it names.
-    pub(super) device: Option<Device>,
-    pub(super) allowed: Allowed<'s>,
-    pub(super) record: Record,
-}
-
-impl Task<'_, '_> {
-    /// A refusal at a word.
-    pub(super) fn refuse(
-        &self,
-        reason: Reason,
-        word: usize,
-        frame: Option<FrameAddress>,
-    ) -> Refusal {
-        Refusal {
-            reason,
-            offset: self.stream.offset_of(word),
-            frame,
-        }
-    }
-}
+use super::substream::{Kind, SubStream, Task};
+use crate::device::{Device, Family};
+use crate::xilinx::{Command, Packet, Packets, Register};
 
 /// Reads a sub-stream whose sync word stands before `begin`.
 pub(super) fn run(task: Task<'_, '_>, begin: usize) -> Result<SubStream, Refusal> {
@@ -125,8 +70,12 @@ pub(super) enum Power {
     Stopped,
     /// Flip-flops were restored.
     Restored,
-    /// Started again: nothing but the end may follow.
+    /// The start was commanded; the parking address carries it out.
     Started,
+    /// Started again: the last checksum is due.
+    Running,
+    /// Nothing but the end may follow.
+    Closed,
 }
 
 pub(super) struct Machine<'s, 'a> {
@@ -143,6 +92,8 @@ pub(super) struct Machine<'s, 'a> {
     pub(super) held: bool,
     pub(super) released: bool,
     pub(super) cleared: bool,
+    /// The last address is the one where no frame is.
+    pub(super) parked: bool,
     pub(super) copies: u32,
     pub(super) compressed: bool,
     /// Made when the device is named.
@@ -164,6 +115,7 @@ impl<'s, 'a> Machine<'s, 'a> {
             held: false,
             released: false,
             cleared: false,
+            parked: false,
             copies: 0,
             compressed: false,
             pipeline: None,
@@ -196,7 +148,7 @@ impl<'s, 'a> Machine<'s, 'a> {
             (_, Some(value)) if data.len() == 1 => Some(value),
             _ => return Err(here(Reason::Count(register, data.len()))),
         };
-        if self.power == Power::Started {
+        if matches!(self.power, Power::Started | Power::Running | Power::Closed) {
             self.after_start(register, single).map_err(here)?;
         }
         if register == Register::CRC {
@@ -216,16 +168,19 @@ impl<'s, 'a> Machine<'s, 'a> {
         Ok(Went::On)
     }
 
-    /// After the start nothing comes but the parking address, a checksum, and
-    /// the end.
-    fn after_start(&self, register: Register, value: Option<u32>) -> Result<(), Reason> {
+    /// After the start come the parking address, with which the device carries
+    /// it out, a checksum, and the end: all three, once, in this order.
+    fn after_start(&mut self, register: Register, value: Option<u32>) -> Result<(), Reason> {
         let park = self.device.map(|device| device.family().park());
-        match register {
-            Register::CRC => Ok(()),
-            Register::FAR if value == park => Ok(()),
-            Register::CMD if value == Some(Command::DESYNC.0) => Ok(()),
-            _ => Err(Reason::Order("something follows the start of the device")),
-        }
+        let ends = register == Register::CMD && value == Some(Command::DESYNC.0);
+        self.power = match (self.power, register, ends) {
+            (Power::Started, Register::FAR, _) if value == park => Power::Running,
+            (Power::Running, Register::CRC, _) | (Power::Closed, _, true) => Power::Closed,
+            (Power::Started, _, true) => return Err(Reason::LeftStopped),
+            (Power::Running, _, true) => return Err(Reason::NoCrc),
+            _ => return Err(Reason::Order("something follows the start of the device")),
+        };
+        Ok(())
     }
 
     fn compare(&mut self, stated: u32) -> Result<(), Reason> {
@@ -263,12 +218,19 @@ impl<'s, 'a> Machine<'s, 'a> {
         if self.cleared {
             rules::command(device.family(), Command::URAM)?;
         }
-        // Named once more: nothing changes, it is the same device.
-        if self.device != Some(device) {
-            self.device = Some(device);
-            self.pipeline = Some(Pipeline::new(device, self.task.allowed, self.task.record));
+        match self.device {
+            None => {
+                self.device = Some(device);
+                self.pipeline = Some(Pipeline::new(device, self.task.allowed, self.task.record));
+                Ok(())
+            }
+            // Named once more: nothing changes.
+            Some(first) if first == device => Ok(()),
+            Some(first) => Err(Reason::WrongDevice {
+                found: idcode,
+                expected: first,
+            }),
         }
-        Ok(())
     }
 
     fn option(&mut self, register: Register, value: u32) -> Result<(), Reason> {
@@ -287,6 +249,15 @@ impl<'s, 'a> Machine<'s, 'a> {
             return Err(Reason::NoCrc);
         }
         self.controls.left_set()?;
+        if device.family() != Family::Series7 && !self.parked {
+            let why = "the stream ends at the address of a frame, and not at the parking address";
+            return Err(Reason::Order(why));
+        }
+        // Left behind, they would say what a later restart restores.
+        if pipeline.masks.any() && self.power == Power::Untouched {
+            let why = "columns are masked, and no flip-flops are restored";
+            return Err(Reason::Order(why));
+        }
         let frames = !pipeline.frames.is_empty();
         let marks = !pipeline.marks.is_empty();
         if frames && marks {
@@ -296,8 +267,10 @@ impl<'s, 'a> Machine<'s, 'a> {
             (Power::Untouched, false) if marks => Kind::Marks,
             (Power::Untouched, false) if frames => Kind::Frames,
             (Power::Stopped, true) if !marks => Kind::Stops,
-            (Power::Started, false) if !marks => Kind::Restarts,
-            (Power::Stopped | Power::Restored, _) => return Err(Reason::LeftStopped),
+            (Power::Closed, false) if !marks => Kind::Restarts,
+            (Power::Stopped | Power::Restored | Power::Started | Power::Running, _) => {
+                return Err(Reason::LeftStopped);
+            }
             _ => return Err(Reason::Arrangement),
         };
         Ok(SubStream {
@@ -310,6 +283,7 @@ impl<'s, 'a> Machine<'s, 'a> {
             compressed: self.compressed,
             contents: pipeline.contents,
             released: self.released,
+            cleared: self.cleared,
         })
     }
 }

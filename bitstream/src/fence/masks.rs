@@ -56,6 +56,11 @@ impl Masks {
         }
     }
 
+    /// One at least was written.
+    pub(super) fn any(&self) -> bool {
+        self.columns.iter().any(Option::is_some)
+    }
+
     /// The columns whose flip-flops would be restored.
     ///
     /// # Errors

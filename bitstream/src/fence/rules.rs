@@ -9,9 +9,11 @@ use crate::xilinx::{Command, Register};
 
 /// COR0 as every UltraScale+ partial writes it.
 const COR0: u32 = 0x3800_3fe5;
-/// CTL0: the mask of LUT memory, and the fallback.
+/// CTL0: the mask of LUT memory.
 const CTL0_GLUTMASK: u32 = 1 << 8;
-const CTL0: u32 = CTL0_GLUTMASK | 1 << 10;
+/// CTL0: set, an error does not make the device load another bitstream.
+const CTL0_NO_FALLBACK: u32 = 1 << 10;
+const CTL0: u32 = CTL0_GLUTMASK | CTL0_NO_FALLBACK;
 /// CTL0, and its mask: decryption.
 const CTL0_DECRYPT: u32 = 1 << 6;
 /// CTL1: frames are written many times (7-series).
@@ -166,6 +168,10 @@ impl Controls {
         };
         if mask & !reach != 0 {
             return Err(Reason::Value(Register::MASK, mask));
+        }
+        let cleared = mask & !value;
+        if register == Register::CTL0 && cleared & CTL0_NO_FALLBACK != 0 {
+            return Err(Reason::Value(register, value));
         }
         *place = (*place & !mask) | (value & mask);
         Ok(())

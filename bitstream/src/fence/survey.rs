@@ -28,8 +28,9 @@ pub struct Survey {
 pub struct SurveyedStream {
     /// The byte of the file after its sync word.
     pub offset: usize,
-    /// The IDCODE that it names first.
-    pub idcode: Option<u32>,
+    /// The IDCODE that it names, and the first other one that it names besides;
+    /// genuine files name one, however often.
+    pub idcodes: [Option<u32>; 2],
     /// How often each register is written.
     pub registers: BTreeMap<Register, u64>,
     /// How often each command is given.
@@ -65,6 +66,16 @@ pub struct SurveyedBlock {
     pub words: usize,
 }
 
+impl SurveyedStream {
+    fn names(&mut self, idcode: u32) {
+        let [first, other] = &mut self.idcodes;
+        let first = *first.get_or_insert(idcode);
+        if first != idcode {
+            other.get_or_insert(idcode);
+        }
+    }
+}
+
 impl SurveyedBlock {
     /// The address in the device's terms, where it has a meaning.
     #[must_use]
@@ -83,7 +94,8 @@ impl SurveyedBlock {
 impl Survey {
     /// The IDCODEs that the sub-streams name, in their order.
     pub fn idcodes(&self) -> impl Iterator<Item = u32> + '_ {
-        self.streams.iter().filter_map(|stream| stream.idcode)
+        let all = self.streams.iter().flat_map(|stream| stream.idcodes);
+        all.flatten()
     }
 
     /// The device of the first IDCODE, if it is known.
@@ -155,7 +167,7 @@ fn one(stream: &XilinxStream<'_>, begin: usize) -> (SurveyedStream, usize) {
         crc.words(register, data);
         match (register, value) {
             (Register::FAR, value) => address = value,
-            (Register::IDCODE, value) => seen.idcode = seen.idcode.or(value),
+            (Register::IDCODE, Some(value)) => seen.names(value),
             (Register::MFWR, _) => add(&mut seen.copies),
             (Register::FDRI, _) if seen.blocks.len() == MOST_BLOCKS => seen.more_blocks = true,
             (Register::FDRI, _) => seen.blocks.push(SurveyedBlock {

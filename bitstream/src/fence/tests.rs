@@ -1,6 +1,8 @@
 //! The fence over streams that are built for it, and over real ones.
 
 mod build;
+mod order;
+mod plus;
 mod real;
 mod rules;
 

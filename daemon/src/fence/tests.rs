@@ -88,6 +88,24 @@ fn b6_another_device_is_refused_with_and_without_a_fence() {
     assert!(unfit.to_string().contains("0362d093"), "{unfit}");
 }
 
+/// Without a fence the device is all that is compared: no IDCODE hides behind
+/// the first of its sub-stream, or behind more sub-streams than anybody reads.
+#[test]
+fn b6_another_device_is_found_wherever_it_is_named() {
+    let good = words(&[RIGHT]);
+    let mut second = good.clone();
+    let end = second.len() - 18;
+    second.splice(end..end, [0x3001_8001, 0x0362_d093]);
+    let unfit = hold_file(&bit("7z020clg400", &second), &unfenced()).unwrap_err();
+    assert_eq!(unfit.code(), "other-device");
+
+    let mut many = good.repeat(32);
+    hold_file(&bit("7z020clg400", &many), &unfenced()).unwrap();
+    many.extend(&good);
+    let unfit = hold_file(&bit("7z020clg400", &many), &unfenced()).unwrap_err();
+    assert_eq!(unfit.code(), "too-many");
+}
+
 #[test]
 fn b6_a_header_of_another_part_is_refused() {
     let file = bit("7a35tcpg236", &words(&[RIGHT]));

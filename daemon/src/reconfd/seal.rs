@@ -4,7 +4,7 @@
 //! load finds its bytes sealed and its verdict still held: no file is read and
 //! nothing is hashed again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -236,8 +236,8 @@ struct Inner {
 struct Entry {
     memfd: Arc<SealedMemfd>,
     used: u64,
-    /// For which region and revision of the host's files the facts held.
-    verdicts: BTreeSet<(RegionKey, u64)>,
+    /// For which region and revision of the host's files which facts held.
+    verdicts: BTreeMap<(RegionKey, u64), Facts>,
 }
 
 impl SealedCache {
@@ -261,7 +261,7 @@ impl SealedCache {
         Some(Sealed {
             memfd: Arc::clone(&entry.memfd),
             facts: facts.clone(),
-            verified: entry.verdicts.contains(&(region, revision)),
+            verified: entry.verdicts.get(&(region, revision)) == Some(facts),
         })
     }
 
@@ -276,8 +276,12 @@ impl SealedCache {
         let clock = inner.clock;
         if let Some(entry) = inner.entries.get_mut(&bytes.facts.digest) {
             // Verdicts of older revisions are of no use any more.
-            entry.verdicts.retain(|(_region, of)| *of == revision);
-            entry.verdicts.insert((region, revision));
+            entry
+                .verdicts
+                .retain(|(_region, of), _facts| *of == revision);
+            entry
+                .verdicts
+                .insert((region, revision), bytes.facts.clone());
             entry.used = clock;
             return;
         }
@@ -300,8 +304,53 @@ impl SealedCache {
             Entry {
                 memfd: Arc::clone(&bytes.memfd),
                 used: clock,
-                verdicts: BTreeSet::from([(region, revision)]),
+                verdicts: BTreeMap::from([((region, revision), bytes.facts.clone())]),
             },
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A verdict is of the facts that were compared, and of no others.
+    #[test]
+    fn b1_a_verdict_holds_for_the_very_facts_that_were_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = bitstream::gbs::build(&bitstream::gbs::Draft {
+            interface_id: Uuid::from_u128(1),
+            accelerator: Uuid::from_u128(2),
+            name: "test",
+            clocks: bitstream::gbs::Clocks::default(),
+            power: 0,
+            payload: b"bytes",
+        })
+        .unwrap();
+        std::fs::write(folder.path().join("a.gbs"), &bytes).unwrap();
+        let facts = Facts {
+            digest: digest(&SHA256, &bytes).as_ref().try_into().unwrap(),
+            size: u64::try_from(bytes.len()).unwrap(),
+            interface_id: Uuid::from_u128(1),
+            function_id: Uuid::from_u128(2),
+            format: Format::Gbs,
+            demand: Demand::Nothing,
+        };
+        let cache = SealedCache::new(1 << 20);
+        let region = RegionKey {
+            card: 0,
+            region: crate::ipc::RegionIndex(0),
+        };
+        let sealed = Sealed::from_file(folder.path(), "a.gbs", facts.clone()).unwrap();
+        cache.keep(&sealed.verify().unwrap(), region, 1);
+        assert!(cache.get(&facts, region, 1).unwrap().verified);
+        assert!(!cache.get(&facts, region, 2).unwrap().verified);
+        let other = Facts {
+            function_id: Uuid::from_u128(3),
+            ..facts
+        };
+        let again = cache.get(&other, region, 1).unwrap();
+        assert!(!again.verified);
+        assert!(matches!(again.verify(), Err(BytesError::Function { .. })));
     }
 }

@@ -7,10 +7,10 @@ use super::*;
 use crate::device::FrameAddress;
 use crate::xilinx::{NOP, SYNC};
 
-const DEVICE: &str = "xc7z020";
+pub(super) const DEVICE: &str = "xc7z020";
 
 /// A 7-series partial without restart, with something done before its end.
-fn plain(edit: impl FnOnce(&mut Stream)) -> Vec<u32> {
+pub(super) fn plain(edit: impl FnOnce(&mut Stream)) -> Vec<u32> {
     let device = device(DEVICE);
     let mut stream = Stream::default();
     stream.open(device).block(device, FrameIndex(0), 42);
@@ -24,7 +24,7 @@ fn verdict(edit: impl FnOnce(&mut Stream)) -> Result<Fenced, Refusal> {
 }
 
 /// A 7-series partial with a restart, its parts to be changed.
-fn restart(restored: &[usize], region: &RegionFrames) -> Vec<u32> {
+pub(super) fn restart(restored: &[usize], region: &RegionFrames) -> Vec<u32> {
     let device = device(DEVICE);
     let mut stream = Stream::default();
     stream.open(device).masks(device, restored).stop();
@@ -353,20 +353,15 @@ fn copies_go_where_their_addresses_say() {
             .write(Register::MFWR, &[0; 4]);
     });
     assert_eq!(code(twice), "no-frame-address");
-    let none = judge(
-        &{
-            let mut stream = Stream::default();
-            stream
-                .open(device)
-                .command(Command::MFW)
-                .put(Register::FAR, 0)
-                .write(Register::MFWR, &[0; 8])
-                .close();
-            stream.words
-        },
-        None,
-        None,
-    );
+    let none = verdict(|stream| {
+        stream
+            .command(Command::WCFG)
+            .put(Register::FAR, 0)
+            .frames(&[0; 202])
+            .command(Command::NULL)
+            .command(Command::MFW)
+            .write(Register::MFWR, &[0; 8]);
+    });
     assert_eq!(code(none), "out-of-order");
 }
 
@@ -519,135 +514,6 @@ fn devices_are_told_apart() {
     let mut stream = Stream::default();
     stream.sync().put(Register::IDCODE, 0x0372_7093).close();
     assert_eq!(code(judge(&stream.words, None, None)), "before-idcode");
-}
-
-/// UltraScale+ partials: four sub-streams.
-fn plus(marks: [&[FrameIndex]; 2], blocks: &[(FrameIndex, u32)]) -> Vec<u32> {
-    let device = device("xczu7ev");
-    let geometry = device.geometry().unwrap();
-    let mut stream = Stream::default();
-    let mark = |stream: &mut Stream, frames: &[FrameIndex]| {
-        stream
-            .open(device)
-            .command(Command::NULL)
-            .put(Register::MASK, 0x500)
-            .put(Register::CTL0, 0x400)
-            .put(Register::MASK, 0x2_0000)
-            .put(Register::CTL1, 0x2_0000);
-        for frame in frames {
-            let mut data = [0; 186];
-            data[7] = 1;
-            stream
-                .put(Register::FAR, geometry.address(*frame).unwrap().raw())
-                .command(Command::WCFG)
-                .nops(1)
-                .write(Register::FDRI, &data);
-        }
-        stream
-            .put(Register::MASK, 0x2_0000)
-            .put(Register::CTL1, 0)
-            .park(Family::UltraScalePlus)
-            .close();
-    };
-    mark(&mut stream, marks[0]);
-    stream
-        .open(device)
-        .put(Register::COR0, 0x3800_3fe5)
-        .command(Command::SHUTDOWN)
-        .crc()
-        .command(Command::AGHIGH)
-        .nops(100)
-        .park(Family::UltraScalePlus)
-        .close();
-    stream
-        .open(device)
-        .put(Register::COR0, 0x3800_3fe5)
-        .command(Command::SHUTDOWN)
-        .crc()
-        .command(Command::NULL)
-        .put(Register::MASK, 0x500)
-        .put(Register::CTL0, 0x500)
-        .put(Register::MASK, 0x2_0000)
-        .put(Register::CTL1, 0);
-    for (first, frames) in blocks {
-        stream.block(device, *first, *frames);
-    }
-    stream
-        .command(Command::GRESTORE)
-        .put(Register::MASK, 0x100)
-        .put(Register::CTL0, 0)
-        .command(Command::LFRM)
-        .nops(20)
-        .command(Command::START)
-        .park(Family::UltraScalePlus)
-        .close();
-    mark(&mut stream, marks[1]);
-    stream.words
-}
-
-#[test]
-fn masks_of_ultrascale_plus_are_of_the_region_and_taken_back() {
-    let one = [FrameIndex(3)];
-    let two = [FrameIndex(4)];
-    let block = [(FrameIndex(0), 16)];
-    let device = device("xczu7ev");
-    let region: RegionFrames =
-        RegionFrames::Set([FrameIndex(0)..FrameIndex(16)].into_iter().collect());
-    let good = judge(&plus([&one, &one], &block), Some(device), Some(&region)).unwrap();
-    assert_eq!(good.frames(), &region);
-    assert_eq!(good.sub_streams(), 4);
-    assert_eq!(
-        code(judge(&plus([&one, &two], &block), None, None)),
-        "masks-differ"
-    );
-    assert_eq!(
-        code(judge(&plus([&one, &[]], &block), None, None)),
-        "unmeasured-arrangement"
-    );
-    let outside = [FrameIndex(20)];
-    let own = judge(&plus([&outside, &outside], &block), None, None);
-    assert_eq!(code(own), "mask-outside");
-    let foreign = judge(
-        &plus([&outside, &outside], &block),
-        Some(device),
-        Some(&region),
-    );
-    assert_eq!(code(foreign), "outside-region");
-}
-
-#[test]
-fn who_holds_the_interconnect_lets_it_go() {
-    let one = [FrameIndex(3)];
-    let words = plus([&one, &one], &[(FrameIndex(0), 16)]);
-    // The same stream with NULL in the place of LFRM, and its checksum mended.
-    let device = device("xczu7ev");
-    let mut held = words.clone();
-    let at = held
-        .windows(2)
-        .rposition(|pair| pair == [0x3000_8001, 3])
-        .unwrap();
-    held[at + 1] = 0;
-    let refusal = judge(&held, Some(device), None).unwrap_err();
-    let Reason::Crc { computed, .. } = *refusal.reason() else {
-        panic!("{refusal}");
-    };
-    held[refusal.offset() / 4] = computed;
-    assert_eq!(code(judge(&held, Some(device), None)), "left-stopped");
-}
-
-#[test]
-fn options_of_the_start_have_one_value() {
-    let one = [FrameIndex(3)];
-    let words = plus([&one, &one], &[(FrameIndex(0), 16)]);
-    let device = device("xczu7ev");
-    let at = words.iter().position(|word| *word == 0x3800_3fe5).unwrap();
-    let others = (0..32).map(|bit| words[at] ^ (1 << bit));
-    for value in others.chain([0, u32::MAX]) {
-        let mut other = words.clone();
-        other[at] = value;
-        let said = judge(&other, Some(device), None);
-        assert_eq!(code(said), "forbidden-value", "{value:08x}");
-    }
 }
 
 #[test]

@@ -264,7 +264,7 @@ impl StreamView {
         }
         Self {
             offset: stream.offset,
-            idcode: stream.idcode.map(|idcode| format!("{idcode:08x}")),
+            idcode: stream.idcodes[0].map(|idcode| format!("{idcode:08x}")),
             registers: names(&stream.registers),
             commands: names(&stream.commands),
             blocks: stream.blocks.len(),
