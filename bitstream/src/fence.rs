@@ -47,10 +47,10 @@ use std::collections::BTreeMap;
 use self::pipeline::{Allowed, Record};
 use self::substream::{Kind, SubStream, Task};
 use self::written::Written;
-use crate::device::{Device, Family, RegionFrames};
+use crate::device::{Device, Family, FrameSet, RegionFrames};
 use crate::xilinx::{BUS_WIDTH, NOP, PAD, SYNC, XilinxStream};
 
-pub use self::learn::{LearnError, learn};
+pub use self::learn::{LearnError, Learnt, learn};
 pub use self::reason::Reason;
 pub use self::refusal::Refusal;
 pub(crate) use self::steps::steps;
@@ -68,6 +68,17 @@ pub struct Fenced {
     crc_checks: u32,
     compressed: bool,
     restarts: bool,
+    restores: FrameSet,
+}
+
+/// What a bitstream is held against.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds<'a> {
+    /// The frames of the region.
+    pub frames: &'a RegionFrames,
+    /// Columns outside of it that every partial bitstream of the device restores
+    /// (7-series), where that was not measured but learnt from references.
+    pub restores: Option<&'a FrameSet>,
 }
 
 impl Fenced {
@@ -106,6 +117,14 @@ impl Fenced {
     pub fn restores_flip_flops(&self) -> bool {
         self.restarts
     }
+
+    /// Columns outside of what it writes whose flip-flops it restores as well
+    /// (7-series), other than those of which it is known that every file of the
+    /// device restores them.
+    #[must_use]
+    pub fn restores_besides(&self) -> &FrameSet {
+        &self.restores
+    }
 }
 
 /// Holds a bitstream against what every partial bitstream must obey, and, where
@@ -119,10 +138,31 @@ pub fn check(
     device: Option<Device>,
     region: Option<&RegionFrames>,
 ) -> Result<Fenced, Refusal> {
+    let bounds = region.map(|frames| Bounds {
+        frames,
+        restores: None,
+    });
+    check_within(stream, device, bounds)
+}
+
+/// As [`check`], where the region is known better.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn check_within(
+    stream: &XilinxStream<'_>,
+    device: Option<Device>,
+    bounds: Option<Bounds<'_>>,
+) -> Result<Fenced, Refusal> {
+    let region = bounds.map(|bounds| bounds.frames);
     let task = Task {
         stream,
         device,
-        allowed: Allowed { region },
+        allowed: Allowed {
+            region,
+            restores: bounds.and_then(|bounds| bounds.restores),
+        },
         record: Record::Nothing,
     };
     let streams = read(task)?;
@@ -141,7 +181,10 @@ pub fn contents(stream: &XilinxStream<'_>) -> Result<(Fenced, BTreeMap<u32, u64>
     let task = Task {
         stream,
         device: None,
-        allowed: Allowed { region: None },
+        allowed: Allowed {
+            region: None,
+            restores: None,
+        },
         record: Record::Contents,
     };
     let streams = read(task)?;
@@ -239,6 +282,13 @@ fn arrange(streams: &[SubStream], region: Option<&RegionFrames>) -> Result<Fence
         frames.join(&before.marks)?;
     }
     let frames = frames.region();
+    let restored = streams
+        .iter()
+        .fold(FrameSet::new(), |all, stream| all.union(&stream.restored));
+    let restores = match &frames {
+        RegionFrames::Set(own) => restored.difference(own),
+        RegionFrames::Blocks(_) => FrameSet::new(),
+    };
     // Each write was held against the region as it came; a region of the other
     // form could not be.
     match (region, &frames) {
@@ -256,5 +306,6 @@ fn arrange(streams: &[SubStream], region: Option<&RegionFrames>) -> Result<Fence
             .fold(0, |sum, stream| sum.saturating_add(stream.crc_checks)),
         compressed: streams.iter().any(|stream| stream.compressed),
         restarts: kinds.contains(&Restarts),
+        restores,
     })
 }

@@ -81,7 +81,7 @@ pub fn fence(data: &[u8]) {
             if fenced.frames().is_empty() {
                 return;
             }
-            let taught = learn(std::slice::from_ref(&stream), None).map(|(_, region)| region);
+            let taught = learn(std::slice::from_ref(&stream), None).map(|learnt| learnt.frames);
             assert_eq!(
                 taught.as_ref(),
                 Ok(fenced.frames()),

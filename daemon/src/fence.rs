@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bitstream::ContainerError;
 use bitstream::device::Device;
-use bitstream::fence::{Fenced, Refusal, check, survey};
+use bitstream::fence::{Fenced, Refusal, check, check_within, survey};
 use bitstream::xilinx::XilinxStream;
 use policy::trust::Format;
 
@@ -174,9 +174,9 @@ pub fn hold(contents: &Contents<'_>, demand: &Demand) -> Result<Proof, Unfit> {
             Proven::ForDevice
         }
         (Demand::Frames(..), None) => return Err(Unfit::Opaque(contents.format())),
-        (Demand::Frames(device, frames), Some(stream)) => {
+        (Demand::Frames(device, own), Some(stream)) => {
             same_part(stream, *device)?;
-            let fenced = check(stream, Some(*device), Some(frames))
+            let fenced = check_within(stream, Some(*device), Some(own.bounds()))
                 .map_err(|refusal| Unfit::Fence(Box::new(refusal)))?;
             Proven::WithinFrames(Arc::new(fenced))
         }

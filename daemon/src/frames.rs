@@ -9,7 +9,8 @@
 
 use std::sync::Arc;
 
-use bitstream::device::{Device, Family, RegionFrames};
+use bitstream::device::{Device, Family, FrameSet, RegionFrames};
+use bitstream::fence::Bounds;
 use policy::files::{Fence, FileError, Placed, Problem, Region, Shell};
 
 /// What a shell file demands of the bytes for one region.
@@ -20,7 +21,27 @@ pub enum Demand {
     /// To be for this device; its frames need not be checked.
     Device(Device),
     /// To be for this device, and to write these frames and no other.
-    Frames(Device, Arc<RegionFrames>),
+    Frames(Device, Arc<Own>),
+}
+
+/// What bitstreams for a region may touch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    /// The frames that they may write.
+    pub frames: RegionFrames,
+    /// Columns of no region whose flip-flops they may restore besides.
+    pub restores: FrameSet,
+}
+
+impl Own {
+    /// As the fence takes it.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            frames: &self.frames,
+            restores: Some(&self.restores),
+        }
+    }
 }
 
 impl Demand {
@@ -40,36 +61,66 @@ impl Demand {
 /// [`FileError`] with line and column: a device that is not known, or that nothing is
 /// loaded into yet; a line that names no frames of it; a frame that two regions claim.
 pub fn demands(shell: &Shell) -> Result<Vec<Demand>, FileError> {
-    let Some(stated) = &shell.device else {
-        // A file with frames and without a device was refused before.
+    let Some(Stated { device, regions }) = stated(shell)? else {
         return Ok(vec![Demand::Nothing; shell.regions.len()]);
     };
-    let device = Device::named(&stated.text).ok_or_else(|| {
+    let regions = shell.regions.iter().zip(regions);
+    let demand = |(region, own): (&Region, Option<Arc<Own>>)| match (region.fence, own) {
+        (Fence::Required, Some(own)) => Demand::Frames(device, own),
+        // A fence without frames was refused before.
+        _ => Demand::Device(device),
+    };
+    Ok(regions.map(demand).collect())
+}
+
+/// What a shell file states of frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    /// The device.
+    pub device: Device,
+    /// Of each region, in the order of the file; `None`: nothing.
+    pub regions: Vec<Option<Arc<Own>>>,
+}
+
+/// The device that a shell file names, and what it states of each region's frames,
+/// whether or not it demands a fence. `None`: it names none.
+///
+/// # Errors
+/// As [`demands`].
+pub fn stated(shell: &Shell) -> Result<Option<Stated>, FileError> {
+    let Some(named) = &shell.device else {
+        // A file with frames and without a device was refused before.
+        return Ok(None);
+    };
+    let device = Device::named(&named.text).ok_or_else(|| {
         let why = format!(
             "no device is known as {:?}; name the part, as \"xc7z020\", or the IDCODE, as \"0x03727093\"",
-            stated.text
+            named.text
         );
-        stated.refused(&shell.file, Problem::Value(why))
+        named.refused(&shell.file, Problem::Value(why))
     })?;
     if let Some(why) = unsupported(device).filter(|_| shell.hwicap.is_some()) {
-        return Err(stated.refused(&shell.file, Problem::Value(why)));
+        return Err(named.refused(&shell.file, Problem::Value(why)));
     }
-    let mut read: Vec<(&Region, Arc<RegionFrames>)> = Vec::new();
-    let mut demands = Vec::new();
+    let restores = restores_of(shell, device, named)?;
+    let mut before: Vec<(&Region, Arc<Own>)> = Vec::new();
+    let mut regions = Vec::new();
     for region in &shell.regions {
         if region.frames.is_empty() {
-            demands.push(Demand::Device(device));
+            regions.push(None);
             continue;
         }
-        let frames = Arc::new(frames_of(shell, region, device)?);
-        apart(shell, device, &read, (region, &frames))?;
-        read.push((region, Arc::clone(&frames)));
-        demands.push(match region.fence {
-            Fence::Required => Demand::Frames(device, frames),
-            Fence::None => Demand::Device(device),
+        let frames = frames_of(shell, region, device)?;
+        apart(shell, device, &before, (region, &frames))?;
+        outside(shell, device, &restores, (region, &frames))?;
+        let own = Arc::new(Own {
+            frames,
+            restores: restores.clone(),
         });
+        before.push((region, Arc::clone(&own)));
+        regions.push(Some(own));
     }
-    Ok(demands)
+    Ok(Some(Stated { device, regions }))
 }
 
 /// Why no bitstream is loaded into such a device yet, whatever else is demanded.
@@ -100,15 +151,65 @@ fn frames_of(shell: &Shell, region: &Region, device: Device) -> Result<RegionFra
     })
 }
 
+/// The columns of no region that every partial bitstream of the device restores.
+fn restores_of(shell: &Shell, device: Device, named: &Placed) -> Result<FrameSet, FileError> {
+    let lines: Vec<&str> = shell.restores.iter().map(|l| l.text.as_str()).collect();
+    if lines.is_empty() {
+        return Ok(FrameSet::new());
+    }
+    let refused = |line: Option<&Placed>, why: &str| {
+        let why = format!("{}: {why}", device.name());
+        line.unwrap_or(named)
+            .refused(&shell.file, Problem::Value(why))
+    };
+    match RegionFrames::parse(device, &lines) {
+        Ok(RegionFrames::Set(set)) => Ok(set),
+        Ok(RegionFrames::Blocks(_)) => {
+            let why = "its columns are not known, so none can be named";
+            Err(refused(shell.restores.first(), why))
+        }
+        Err(error) => Err(refused(
+            shell.restores.get(error.line),
+            &error.why.to_string(),
+        )),
+    }
+}
+
+/// What every bitstream restores is no region's: a load would reset a neighbour.
+fn outside(
+    shell: &Shell,
+    device: Device,
+    restores: &FrameSet,
+    (region, frames): (&Region, &RegionFrames),
+) -> Result<(), FileError> {
+    if restores.is_empty() {
+        return Ok(());
+    }
+    let Some(overlap) = RegionFrames::Set(restores.clone()).overlap(frames) else {
+        return Ok(());
+    };
+    let why = format!(
+        "`restores` names columns of no region, but those and {} meet: {}",
+        region.name,
+        overlap.describe(device)
+    );
+    Err(at(
+        shell,
+        region,
+        region.frames.first(),
+        Problem::Conflict(why),
+    ))
+}
+
 /// No frame is two regions' own.
 fn apart(
     shell: &Shell,
     device: Device,
-    before: &[(&Region, Arc<RegionFrames>)],
+    before: &[(&Region, Arc<Own>)],
     (region, frames): (&Region, &RegionFrames),
 ) -> Result<(), FileError> {
     for (other, theirs) in before {
-        if let Some(overlap) = theirs.overlap(frames) {
+        if let Some(overlap) = theirs.frames.overlap(frames) {
             let why = format!(
                 "the regions {} (line {}) and {} must share no frame: {}",
                 other.name,
@@ -164,8 +265,34 @@ mod tests {
             panic!("{demands:?}")
         };
         assert_eq!(device.idcode(), 0x0372_7093);
-        assert_eq!(left.to_lines(*device).len(), 2);
-        assert!(left.overlap(right).is_none());
+        assert_eq!(left.frames.to_lines(*device).len(), 2);
+        assert!(left.frames.overlap(&right.frames).is_none());
+    }
+
+    /// What every bitstream restores is stated once, for the device, and is no region's.
+    #[test]
+    fn inv5_columns_that_are_restored_besides_are_of_no_region() {
+        let with = |lines: &str| {
+            let stated = format!("device = \"xc7z020\"\nrestores = [{lines}]\n");
+            read(&SAMPLE.replace("device = \"xc7z020\"\n", &stated))
+        };
+        let demands = with("\"logic top row 0 columns 3-5\"").unwrap();
+        let Some(Demand::Frames(device, left)) = demands.first() else {
+            panic!("{demands:?}")
+        };
+        let restores = RegionFrames::Set(left.restores.clone());
+        assert_eq!(restores.to_lines(*device), ["logic top row 0 columns 3-5"]);
+        for (lines, column, why) in [
+            ("\"logic top row 9 column 3\"", 13, "row"),
+            ("\"nonsense\"", 13, "xc7z020: "),
+        ] {
+            let error = with(lines).unwrap_err();
+            assert_eq!(error.column, column, "{error}");
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        let error = with("\"logic bottom row 1 columns 48-51\"").unwrap_err();
+        assert_eq!(error.code(), "conflict");
+        assert!(error.to_string().contains("no region"), "{error}");
     }
 
     #[test]

@@ -5,8 +5,20 @@
 
 use super::refusal::Refusal;
 use super::{Fenced, check};
-use crate::device::{Device, FrameAddress, FrameIndex, RegionFrames};
+use crate::device::{Device, FrameAddress, FrameIndex, FrameSet, RegionFrames};
 use crate::xilinx::XilinxStream;
+
+/// What references say of their region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learnt {
+    /// The device.
+    pub device: Device,
+    /// The frames of the region.
+    pub frames: RegionFrames,
+    /// Columns outside of it whose flip-flops they restore (7-series), other than
+    /// those of which that was measured: see [`Bounds::restores`](super::Bounds).
+    pub restores: FrameSet,
+}
 
 /// Why nothing was learnt. References are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,8 +51,8 @@ pub enum LearnError {
         /// The first one's.
         first: Device,
     },
-    /// It writes other frames than the first.
-    #[error("reference {reference} does not write the frames that the first one writes{}", example(*.frame))]
+    /// It writes, or restores, other frames than the first.
+    #[error("reference {reference} does not write and restore the frames that the first one does{}", example(*.frame))]
     Disagrees {
         /// Which.
         reference: usize,
@@ -66,7 +78,7 @@ fn example(frame: Option<FrameAddress>) -> String {
 pub fn learn(
     references: &[XilinxStream<'_>],
     device: Option<Device>,
-) -> Result<(Device, RegionFrames), LearnError> {
+) -> Result<Learnt, LearnError> {
     let mut first: Option<Fenced> = None;
     for (reference, stream) in references.iter().enumerate() {
         let fenced = check(stream, device, None).map_err(|refusal| LearnError::Refused {
@@ -87,7 +99,7 @@ pub fn learn(
                 first: first.device(),
             });
         }
-        if fenced.frames() != first.frames() {
+        if fenced.frames() != first.frames() || fenced.restores != first.restores {
             return Err(LearnError::Disagrees {
                 reference,
                 frame: difference(first, &fenced),
@@ -95,7 +107,11 @@ pub fn learn(
         }
     }
     let first = first.ok_or(LearnError::NoReference)?;
-    Ok((first.device, first.frames))
+    Ok(Learnt {
+        device: first.device,
+        frames: first.frames,
+        restores: first.restores,
+    })
 }
 
 /// A frame that only one of the two writes.

@@ -10,7 +10,7 @@ use super::reason::Reason;
 use super::refusal::Refusal;
 use super::rules::{self, Controls};
 use super::substream::{Kind, SubStream, Task};
-use crate::device::{Device, Family};
+use crate::device::{Device, Family, FrameSet};
 use crate::xilinx::{Command, Packet, Packets, Register};
 
 /// Reads a sub-stream whose sync word stands before `begin`.
@@ -254,7 +254,7 @@ impl<'s, 'a> Machine<'s, 'a> {
             return Err(Reason::Order(why));
         }
         // Left behind, they would say what a later restart restores.
-        if pipeline.masks.any() && self.power == Power::Untouched {
+        if pipeline.masked() && self.power == Power::Untouched {
             let why = "columns are masked, and no flip-flops are restored";
             return Err(Reason::Order(why));
         }
@@ -277,6 +277,10 @@ impl<'s, 'a> Machine<'s, 'a> {
             kind,
             end,
             device,
+            restored: match self.power {
+                Power::Closed => pipeline.masks.restored_columns(device),
+                _ => FrameSet::new(),
+            },
             frames: pipeline.frames,
             marks: pipeline.marks,
             crc_checks: self.crc_checks,

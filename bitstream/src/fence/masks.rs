@@ -4,6 +4,7 @@
 //! Knows the two contents that tools write, and what a mask must cover before
 //! flip-flops are restored.
 
+use super::pipeline::Allowed;
 use super::reason::Reason;
 use crate::device::{ClbMask, Column, Device, FrameSet, Geometry, Half};
 use crate::xilinx::Words;
@@ -77,6 +78,19 @@ impl Masks {
         Ok(pairs.filter_map(move |(column, mask)| restored(mask).then_some(column)))
     }
 
+    /// The columns whose flip-flops are restored, but those of which it is known
+    /// that every file restores them.
+    pub(super) fn restored_columns(&self, device: Device) -> FrameSet {
+        let all = device.geometry().and_then(Geometry::clb_mask);
+        let Some(Ok(restored)) = all.map(|all| self.restored(all)) else {
+            return FrameSet::new();
+        };
+        restored
+            .filter(|column| !always_restored(device, column))
+            .map(Column::range)
+            .collect()
+    }
+
     /// May flip-flops be restored? Only of the region's columns, and of those
     /// that hold none.
     ///
@@ -85,16 +99,21 @@ impl Masks {
     pub(super) fn check(
         &self,
         device: Device,
-        region: Option<&FrameSet>,
+        allowed: Allowed<'_>,
     ) -> Result<(), (Reason, Option<Column>)> {
         let all = device.geometry().and_then(Geometry::clb_mask);
         let all = all.ok_or((Reason::MaskIncomplete, None))?;
         let restored = self.restored(all).map_err(|reason| (reason, None))?;
-        let Some(region) = region else {
+        let Some(region) = allowed.set() else {
             return Ok(());
         };
         for column in restored {
-            if !region.contains_range(&column.range()) && !always_restored(device, column) {
+            let range = column.range();
+            let own = region.contains_range(&range)
+                || allowed
+                    .restores
+                    .is_some_and(|besides| besides.contains_range(&range));
+            if !own && !always_restored(device, column) {
                 return Err((Reason::RestoresOutside, Some(*column)));
             }
         }

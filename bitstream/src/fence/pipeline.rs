@@ -53,10 +53,12 @@ pub(super) struct Fault {
 pub(super) struct Allowed<'a> {
     /// None: any frame that the device has.
     pub(super) region: Option<&'a RegionFrames>,
+    /// Columns outside of it whose flip-flops may be restored.
+    pub(super) restores: Option<&'a FrameSet>,
 }
 
 impl<'a> Allowed<'a> {
-    fn set(self) -> Option<&'a FrameSet> {
+    pub(super) fn set(self) -> Option<&'a FrameSet> {
         match self.region {
             Some(RegionFrames::Set(set)) => Some(set),
             _ => None,
@@ -94,6 +96,8 @@ pub(super) struct Pipeline<'a> {
     pub(super) marks: Written,
     /// Masks of columns in block type 2 (7-series).
     pub(super) masks: Masks,
+    /// Some were written of a device whose columns are not known.
+    masks_written: bool,
     /// The last content of each frame, as a sum, where it is asked for.
     pub(super) contents: Option<Contents>,
     /// The sum of what the buffer holds.
@@ -117,6 +121,7 @@ impl<'a> Pipeline<'a> {
             frames: Written::nothing(geometry),
             marks: Written::nothing(geometry),
             masks: Masks::none(geometry.and_then(Geometry::clb_mask)),
+            masks_written: false,
             contents: match record {
                 Record::Nothing => None,
                 Record::Contents => Some(Contents::new()),
@@ -225,10 +230,24 @@ impl<'a> Pipeline<'a> {
         }
     }
 
+    /// Masks of columns were written (7-series).
+    pub(super) fn masked(&self) -> bool {
+        self.masks_written || self.masks.any()
+    }
+
     /// May flip-flops be restored now (7-series)?
     pub(super) fn may_restore(&self) -> Result<(), (Reason, Option<FrameAddress>)> {
+        if self.geometry.is_none() {
+            // Which columns these are nobody knows: for no region it is right.
+            let written = self.masks_written;
+            return match self.allowed.region {
+                None if written => Ok(()),
+                None => Err((Reason::MaskIncomplete, None)),
+                Some(_) => Err((Reason::MaskUnknown, None)),
+            };
+        }
         self.masks
-            .check(self.device, self.allowed.set())
+            .check(self.device, self.allowed)
             .map_err(|(reason, column)| (reason, column.map(|column| column.address())))
     }
 }

@@ -79,6 +79,9 @@ pub enum Reason {
     MaskContent,
     /// Flip-flops are restored and not every column was masked before.
     MaskIncomplete,
+    /// Which flip-flops are restored cannot be told: the columns of the device
+    /// are not known.
+    MaskUnknown,
     /// Flip-flops outside the region would be restored.
     RestoresOutside,
     /// The masks before and after are not of the same frames.
@@ -190,6 +193,10 @@ impl Reason {
             "flip-flops are restored and not every column was masked",
         ),
         (
+            "mask-unknown",
+            "flip-flops are restored, and nobody knows which columns the masks name",
+        ),
+        (
             "restores-outside",
             "flip-flops outside the region would be restored",
         ),
@@ -253,6 +260,7 @@ impl Reason {
             Self::LeftInBuffer => "left-in-buffer",
             Self::MaskContent => "mask-content",
             Self::MaskIncomplete => "mask-incomplete",
+            Self::MaskUnknown => "mask-unknown",
             Self::RestoresOutside => "restores-outside",
             Self::MasksDiffer => "masks-differ",
             Self::MaskOutside => "mask-outside",
@@ -286,6 +294,9 @@ impl Reason {
             }
             Self::OutsideRegion | Self::OutsideBlocks(_) | Self::RestoresOutside => {
                 "Load it into the region that it was built for, or build it from the shell's checkpoint for this one."
+            }
+            Self::MaskUnknown => {
+                "Build the bitstream without RESET_AFTER_RECONFIG: the columns of this device are not known."
             }
             Self::NoSuchFrame => "Build the bitstream for this very device; if it was, report it.",
             Self::Incomparable => "State the region's frames again with `reconfctl region learn`.",

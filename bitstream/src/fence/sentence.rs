@@ -109,6 +109,9 @@ fn frames(f: &mut fmt::Formatter<'_>, reason: &Reason) -> fmt::Result {
         Reason::MaskIncomplete => f.write_str(
             "flip-flops are restored, and not every column of the device was masked before",
         ),
+        Reason::MaskUnknown => f.write_str(
+            "flip-flops are restored, and of this device nobody knows which ones the masks name",
+        ),
         Reason::RestoresOutside => {
             f.write_str("flip-flops of a column outside the region would be restored")
         }

@@ -4,7 +4,7 @@ use super::pipeline::{Allowed, Contents, Record};
 use super::reason::Reason;
 use super::refusal::Refusal;
 use super::written::Written;
-use crate::device::{Device, FrameAddress};
+use crate::device::{Device, FrameAddress, FrameSet};
 use crate::xilinx::XilinxStream;
 
 /// What a sub-stream turned out to be.
@@ -34,6 +34,8 @@ pub(super) struct SubStream {
     pub(super) contents: Option<Contents>,
     /// The interconnect was let go at its end.
     pub(super) released: bool,
+    /// The columns whose flip-flops it restores, but those that every file does.
+    pub(super) restored: FrameSet,
     /// Block memory was cleared at its beginning.
     pub(super) cleared: bool,
 }

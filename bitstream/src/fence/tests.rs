@@ -4,6 +4,7 @@ mod build;
 mod order;
 mod plus;
 mod real;
+mod restores;
 mod rules;
 
 use super::*;
@@ -36,7 +37,7 @@ fn columns(device: Device, columns: std::ops::Range<usize>) -> RegionFrames {
     RegionFrames::Set(set)
 }
 
-fn set(region: &RegionFrames) -> &crate::device::FrameSet {
+fn set(region: &RegionFrames) -> &FrameSet {
     let RegionFrames::Set(set) = region else {
         panic!("a region of frames");
     };

@@ -46,12 +46,12 @@ fn inv5_a_bitstream_is_fit_for_its_own_region_alone() {
     let [left, right] = sample();
     let file = partial(&[RIGHT]);
     let proof = hold_file(&file, &right).unwrap();
-    let Demand::Frames(device, frames) = &right else {
+    let Demand::Frames(device, own) = &right else {
         panic!()
     };
     let fenced = proof.fenced().unwrap();
     assert_eq!(fenced.device(), *device);
-    assert_eq!(fenced.frames(), &**frames);
+    assert_eq!(fenced.frames(), &own.frames);
 
     let unfit = hold_file(&file, &left).unwrap_err();
     let frame = unfit.frame().unwrap();
@@ -171,10 +171,10 @@ fn genuine_partials_are_fit_for_their_own_region_alone() {
     ] {
         let Some(file) = shared(name) else { return };
         let proof = hold_file(&file, own).unwrap();
-        let Demand::Frames(_, frames) = own else {
+        let Demand::Frames(_, own) = own else {
             panic!()
         };
-        assert_eq!(proof.fenced().unwrap().frames(), &**frames, "{name}");
+        assert_eq!(proof.fenced().unwrap().frames(), &own.frames, "{name}");
         assert!(
             hold_file(&file, other).unwrap_err().frame().is_some(),
             "{name}"

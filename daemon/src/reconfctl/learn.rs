@@ -1,7 +1,7 @@
 //! `region learn`: the frames of a region, from partial bitstreams built for it.
 
-use bitstream::device::Device;
-use bitstream::fence::{LearnError, learn};
+use bitstream::device::{Device, RegionFrames};
+use bitstream::fence::{LearnError, Learnt, learn};
 
 use super::args::{Global, Learn};
 use super::exit::{Exit, Failure};
@@ -23,12 +23,18 @@ pub(super) fn run(
     for (path, bytes) in asked.references.iter().zip(&files) {
         references.push(file::stream(path, bytes)?);
     }
-    let (device, region) = learn(&references, device).map_err(|error| refused(asked, &error))?;
-    let lines = region.to_lines(device);
+    let Learnt {
+        device,
+        frames,
+        restores,
+    } = learn(&references, device).map_err(|error| refused(asked, &error))?;
+    let lines = frames.to_lines(device);
+    let restores = RegionFrames::Set(restores).to_lines(device);
     let digests: Vec<String> = files.iter().map(|bytes| digest(bytes)).collect();
     if global.json {
         let value = serde_json::json!({
-            "device": device.name(), "frames": lines, "references": digests,
+            "device": device.name(), "frames": lines, "restores": restores,
+            "references": digests,
         });
         writeln!(streams.out, "{value}")?;
         return Ok(Exit::Done);
@@ -43,14 +49,30 @@ pub(super) fn run(
     }
     writeln!(out, "# At the top of the shell file:")?;
     writeln!(out, "device = \"{}\"", device.name())?;
+    if !restores.is_empty() {
+        writeln!(
+            out,
+            "# These columns of no region are restored too. Of this device it was"
+        )?;
+        writeln!(
+            out,
+            "# not measured that every bitstream does so: look at them first."
+        )?;
+        list(out, "restores", &restores)?;
+    }
     writeln!(out, "# In the region:")?;
     writeln!(out, "fence = \"required\"")?;
-    writeln!(out, "frames = [")?;
-    for line in &lines {
+    list(out, "frames", &lines)?;
+    Ok(Exit::Done)
+}
+
+/// A key with its lines, as a shell file has them.
+fn list(out: &mut dyn std::io::Write, key: &str, lines: &[String]) -> std::io::Result<()> {
+    writeln!(out, "{key} = [")?;
+    for line in lines {
         writeln!(out, "    \"{line}\",")?;
     }
-    writeln!(out, "]")?;
-    Ok(Exit::Done)
+    writeln!(out, "]")
 }
 
 fn part(text: &str) -> Result<Device, Failure> {

@@ -95,6 +95,11 @@ pub(super) fn aligned(offset: &Spanned<u64>, source: Source<'_>) -> Result<u64, 
 
 /// What the parts of one file must say together, whichever engine reads it.
 pub(super) fn agree(shell: &Shell) -> Result<(), FileError> {
+    if let (Some(line), None) = (shell.restores.first(), &shell.device) {
+        // Which columns these are is a matter of the device.
+        let missing = Problem::MissingKey("device".to_owned());
+        return Err(line.refused(&shell.file, missing));
+    }
     for region in &shell.regions {
         let at = |problem| Err(at_region(shell, region, problem));
         if region.fence == Fence::Required && region.frames.is_empty() {

@@ -25,6 +25,9 @@ pub struct Shell {
     pub name: String,
     /// The device, as the operator names it.
     pub device: Option<Placed>,
+    /// Columns of no region that every partial bitstream of the device restores,
+    /// a line a group.
+    pub restores: Vec<Placed>,
     /// Where the HWICAP is, for the engine of that name.
     pub hwicap: Option<Hwicap>,
     /// The regions, by port.
@@ -120,7 +123,7 @@ impl Region {
 }
 
 pub(super) const SECTIONS: [(&str, &[&str]); 3] = [
-    ("the top of the file", &["name", "device"]),
+    ("the top of the file", &["name", "device", "restores"]),
     ("[hwicap]", &["bar", "offset"]),
     (
         "[[region]]",
@@ -148,6 +151,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 3] = [
 struct File {
     name: Spanned<String>,
     device: Option<Spanned<String>>,
+    restores: Option<Spanned<Vec<Spanned<String>>>>,
     hwicap: Option<HwicapTable>,
     #[serde(default)]
     region: Vec<RegionTable>,
@@ -214,6 +218,7 @@ impl Shell {
         let shell = Shell {
             name: name.clone(),
             device: raw.device.map(|device| Placed::of(device, source)),
+            restores: lines(raw.restores, "restores", source)?,
             hwicap: raw.hwicap.map(|table| table.check(source)).transpose()?,
             regions: parsed,
             digest: Digest::of(bytes),
@@ -284,7 +289,7 @@ impl Regions<'_> {
             development: table.development,
             answers_while_shut: table.answers_while_shut,
             fence: table.fence,
-            frames: frames(table.frames, source)?,
+            frames: lines(table.frames, "frames", source)?,
             decoupler,
             identity,
             line,
@@ -301,15 +306,16 @@ impl Regions<'_> {
     }
 }
 
-fn frames(
+fn lines(
     stated: Option<Spanned<Vec<Spanned<String>>>>,
+    key: &str,
     source: Source<'_>,
 ) -> Result<Vec<Placed>, FileError> {
     let Some(stated) = stated else {
         return Ok(Vec::new());
     };
     if stated.get_ref().is_empty() {
-        let why = "a region without frames takes no bitstream".to_owned();
+        let why = format!("`{key}` has no line; leave it out, or state some");
         return Err(source.error(stated.span(), Problem::Value(why)));
     }
     let lines = stated.into_inner().into_iter();

@@ -98,6 +98,18 @@ fn cfg_01_each_wrong_value_is_refused_at_its_place() {
             "columns 48",
         ),
         (
+            "device = \"xc7z020\"\n",
+            "restores = [\"logic top row 1 column 3\"]\n",
+            "missing-key",
+            "device = ",
+        ),
+        (
+            "device = \"xc7z020\"\n",
+            "device = \"xc7z020\" \nrestores = []\n",
+            "bad-value",
+            "[hwicap]",
+        ),
+        (
             "frames = [\"logic bottom row 1 columns 48-51\"]",
             "frames = \"x\"",
             "bad-value",

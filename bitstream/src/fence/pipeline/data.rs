@@ -7,7 +7,7 @@ use super::super::frames::{Frames, sum};
 use super::super::masks::Mask;
 use super::super::reason::Reason;
 use super::{Buffer, Fault, Outcome, Pipeline, Place};
-use crate::device::{FrameAddress, FrameBlock, FrameIndex, Geometry, RegionFrames};
+use crate::device::{Block, Family, FrameAddress, FrameBlock, FrameIndex, Geometry, RegionFrames};
 use crate::xilinx::Words;
 
 impl Pipeline<'_> {
@@ -179,6 +179,9 @@ impl Pipeline<'_> {
         {
             return Err(Reason::OutsideBlocks(block));
         }
+        let masks =
+            block.address.family() == Family::Series7 && block.address.block() == Block::ClbMask;
+        self.masks_written |= masks;
         if marks {
             self.marks.add_block(block)
         } else {

@@ -39,22 +39,24 @@ fn stream(file: &[u8]) -> XilinxStream<'_> {
 
 #[test]
 fn every_genuine_partial_is_accepted_for_its_own_region_and_for_no_other() {
-    let mut learnt: Vec<(Device, RegionFrames)> = Vec::new();
+    let mut learnt = Vec::new();
     let files: Vec<Vec<u8>> = PARTIALS.iter().filter_map(|file| shared(file)).collect();
     for file in &files {
         learnt.push(learn(&[stream(file)], None).unwrap());
     }
     for (own, file) in files.iter().enumerate() {
         let stream = stream(file);
-        for (other, (device, region)) in learnt.iter().enumerate() {
+        for (other, of) in learnt.iter().enumerate() {
+            let (device, region) = (&of.device, &of.frames);
             let verdict = check(&stream, Some(*device), Some(region));
             if own == other {
                 let fenced = verdict.unwrap();
                 assert_eq!(fenced.frames(), region);
                 assert!(fenced.restores_flip_flops());
+                assert!(of.restores.is_empty());
             } else {
                 let code = code(verdict);
-                let foreign = *device != learnt[own].0;
+                let foreign = *device != learnt[own].device;
                 assert!(
                     if foreign {
                         code == "wrong-device"

@@ -8,6 +8,7 @@ mod page;
 mod report;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use bitstream::device::{Device, FrameSet, RegionFrames};
 use bitstream::draw::{self, Layer, Role};
@@ -19,7 +20,7 @@ use super::place::{absolute, file_max, unreadable};
 use super::show::Paint;
 use super::{Colour, Stopped, Streams};
 use crate::files::read_bounded;
-use crate::frames::demands;
+use crate::frames::{Own, stated};
 use report::{Report, Verdict};
 
 /// Columns of a drawing, where nobody says how wide the terminal is.
@@ -70,7 +71,7 @@ pub(super) struct Region {
     /// `SHELL.toml#NAME`.
     label: String,
     device: Device,
-    frames: RegionFrames,
+    own: Arc<Own>,
 }
 
 impl Region {
@@ -86,38 +87,29 @@ impl Region {
             Failure::files(error.to_string(), "correct the shell file")
         };
         let shell = Shell::parse(&file, &bytes).map_err(wrong)?;
-        let demands = demands(&shell).map_err(wrong)?;
+        let stated = stated(&shell).map_err(wrong)?;
         let named = |region: &policy::files::Region| match name {
             Some(name) => region.name.to_string() == name,
             None => shell.regions.len() == 1,
         };
-        let found = shell.regions.iter().zip(&demands).find(|(r, _)| named(r));
-        let Some((region, demand)) = found else {
+        let Some(number) = shell.regions.iter().position(named) else {
             let names: Vec<String> = shell.regions.iter().map(|r| r.name.to_string()).collect();
             return Err(Failure::files(
                 format!("{text}: no such region"),
                 format!("name one of: {}", names.join(", ")),
             ));
         };
-        let stated = demand.device().filter(|_| !region.frames.is_empty());
-        let Some(device) = stated else {
+        let own = stated.and_then(|of| Some((of.device, of.regions.get(number)?.clone()?)));
+        let (Some((device, own)), Some(region)) = (own, shell.regions.get(number)) else {
             return Err(Failure::files(
                 format!("{text}: the shell file states no device, or no frames of the region"),
                 "state them: `reconfctl region learn --help`",
             ));
         };
-        let lines: Vec<&str> = region
-            .frames
-            .iter()
-            .map(|line| line.text.as_str())
-            .collect();
-        let frames = RegionFrames::parse(device, &lines).map_err(|error| {
-            Failure::files(format!("{text}: {}", error.why), "correct the shell file")
-        })?;
         Ok(Self {
             label: format!("{}#{}", file.display(), region.name),
             device,
-            frames,
+            own,
         })
     }
 }
@@ -141,7 +133,7 @@ fn drawing(
         Some(RegionFrames::Set(set)) => set.clone(),
         _ => FrameSet::new(),
     };
-    let own = match region.map(|region| &region.frames) {
+    let own = match region.map(|region| &region.own.frames) {
         Some(RegionFrames::Set(set)) => set.clone(),
         _ => FrameSet::new(),
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bitstream::device::{Device, RegionFrames};
-use bitstream::fence::{Fenced, Survey, SurveyedStream, check, survey};
+use bitstream::fence::{Fenced, Survey, SurveyedStream, check, check_within, survey};
 use bitstream::xilinx::XilinxStream;
 use bitstream::{Container, ContainerError, Xclbin};
 use serde::Serialize;
@@ -175,7 +175,7 @@ impl Report {
         let alone = check(stream, None, None);
         let judged = match region {
             None => alone.clone(),
-            Some(region) => check(stream, Some(region.device), Some(&region.frames)),
+            Some(region) => check_within(stream, Some(region.device), Some(region.own.bounds())),
         };
         if let Ok(fenced) = alone {
             self.writes = Some(Writes::of(&fenced));
