@@ -37,6 +37,10 @@ GRAMMAR = """\
 # in each, top rows, then bottom rows, row 0 first.
 """
 
+# Parts that the first collection leaves out: UG470 gives their bitstreams the
+# length of the named part's, whose die they are.
+SAME_DIE = {"xc7a15t": (0x0362E093, "xc7a35t"), "xc7a75t": (0x03632093, "xc7a100t")}
+
 # The fullest part of those that share an IDCODE is named first.
 SUFFIXES = ["ev", "eg", "cg"]
 
@@ -90,6 +94,11 @@ def series7(path):
             lines += row_lines(["logic", "bram"][block], ["top", "bottom"][half], found)
         layout = layouts.name(name, "series7", lines)
         devices.append(f"device {int(idcode, 16):#010x} series7 {name} layout {layout}")
+        devices += [
+            f"device {code:#010x} series7 {part} layout {layout}"
+            for part, (code, of) in SAME_DIE.items()
+            if of == name
+        ]
     return layouts, devices
 
 
