@@ -131,7 +131,9 @@ fn always_restored(device: Device, column: &Column) -> bool {
     let middle = row == 0 && matches!(half, Some(Half::Top | Half::Bottom));
     let measured = match device.idcode() {
         // 7A15T, 7A35T and 7A50T share a die, and so do 7A75T and 7A100T.
-        0x0362_e093 | 0x0362_d093 | 0x0362_c093 | 0x0363_2093 | 0x0363_1093 => (12..=17).contains(&column),
+        0x0362_e093 | 0x0362_d093 | 0x0362_c093 | 0x0363_2093 | 0x0363_1093 => {
+            (12..=17).contains(&column)
+        }
         0x0372_7093 => column <= 17 || (44..=49).contains(&column),
         _ => false,
     };

@@ -228,6 +228,18 @@ Example:
   reconfctl region learn left_fft.bit left_aes.bit >> left.frames
 then copy the lines into [[region]] of the shell file, and run `reconfctl check`.")]
     Learn(Learn),
+    /// Show what a shell file states of a region's frames. Needs no reconfd.
+    Show(Show),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The region; its name may be left out where the file has one.
+    #[arg(value_name = "SHELL.toml#NAME")]
+    pub(super) region: String,
+    /// Draw the device and the region: in the terminal, or as SVG into FILE.
+    #[arg(long, value_name = "FILE.svg", num_args = 0..=1, require_equals = true)]
+    pub(super) draw: Option<Option<PathBuf>>,
 }
 
 #[derive(Debug, Args)]

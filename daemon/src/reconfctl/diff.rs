@@ -27,7 +27,7 @@ pub(super) fn run(
             left.fenced.device(),
             right.fenced.device()
         );
-        return Err(Failure::new(Exit::No, error, "compare files of one device").into());
+        return Err(Failure::new(Exit::Usage, error, "compare files of one device").into());
     }
     let device = left.fenced.device();
     let found = Found::of(&left, &right);

@@ -139,6 +139,7 @@ fn dispatch(cli: Cli, streams: &mut Streams<'_>) -> Result<Exit, Stopped> {
                 online::run(Online::RegionScrub { region }, &global, streams)
             }
             Region::Learn(asked) => learn::run(&asked, &global, streams),
+            Region::Show(asked) => inspect::region::show(&asked, &global, streams),
         },
         Command::Check => check::run(&global, streams),
         Command::Completions { shell } => {

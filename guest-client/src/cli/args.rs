@@ -90,7 +90,7 @@ pub(crate) enum Command {
     /// device does not have is told, and what the file writes. Which frames a slot has
     /// only the host knows, and the last word is the host's.
     Check {
-        /// The file
+        /// The file; `-` is standard input
         file: PathBuf,
     },
     /// Print a completion script for a shell

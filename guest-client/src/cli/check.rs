@@ -5,7 +5,7 @@
 //! which frames a region has is the host's secret.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use bitstream::Container;
@@ -13,7 +13,7 @@ use bitstream::fence;
 use bitstream::xilinx::XilinxStream;
 
 use super::Outcome;
-use super::failure::Failure;
+use super::failure::{BadFile, Failure};
 use super::table::bytes;
 use super::ui::{Form, Ui};
 use super::views::{CheckView, Fine};
@@ -25,11 +25,13 @@ const LARGEST: u64 = 256 * 1024 * 1024;
 
 pub(super) fn check(ui: &mut Ui<'_>, path: &Path) -> Outcome {
     let file = read(path)?;
-    let container = bitstream::parse(&file).map_err(|error| Failure::BadFile {
+    let container = bitstream::parse(&file).map_err(|error| BadFile {
         path: path.into(),
         code: error.code(),
         what: error.to_string(),
         remedy: error.remedy().into(),
+        offset: Some(error.offset()),
+        frame: None,
     })?;
     let view = view(path, &container)?;
     if ui.form() == Form::Json {
@@ -79,12 +81,14 @@ fn view(path: &Path, container: &Container<'_>) -> Result<CheckView, Failure> {
             ..payload
         }),
         Container::Xilinx(stream) => fenced(path, stream, payload),
-        _ => Err(Failure::BadFile {
+        _ => Err(Failure::from(BadFile {
             path: path.into(),
             code: "unknown-format",
             what: "a format that this command does not know".into(),
             remedy: "Update reconf.".into(),
-        }),
+            offset: None,
+            frame: None,
+        })),
     }
 }
 
@@ -98,11 +102,13 @@ fn fenced(
         let frame = refusal
             .frame()
             .map_or(String::new(), |frame| format!(", {frame}"));
-        Failure::BadFile {
+        BadFile {
             path: path.into(),
             code: refusal.code(),
             what: format!("{refusal} (byte {}{frame})", refusal.offset()),
             remedy: refusal.remedy().into(),
+            offset: Some(refusal.offset()),
+            frame: refusal.frame().map(|frame| frame.to_string()),
         }
     })?;
     let header = stream.header.as_ref();
@@ -123,16 +129,23 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         source,
     };
     let mut file = Vec::new();
-    let read = File::open(path)
-        .and_then(|open| open.take(LARGEST.saturating_add(1)).read_to_end(&mut file))
-        .map_err(failed)?;
+    let most = LARGEST.saturating_add(1);
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(most).read_to_end(&mut file)
+    } else {
+        File::open(path).and_then(|open| open.take(most).read_to_end(&mut file))
+    }
+    .map_err(failed)?;
     if u64::try_from(read).unwrap_or(u64::MAX) > LARGEST {
-        return Err(Failure::BadFile {
+        return Err(BadFile {
             path: path.into(),
             code: "too-large",
             what: format!("it is larger than {}", bytes(LARGEST)),
             remedy: "Give a bitstream.".into(),
-        });
+            offset: None,
+            frame: None,
+        }
+        .into());
     }
     Ok(file)
 }

@@ -59,16 +59,29 @@ pub(crate) enum Failure {
     TooLong { started: Started },
     /// The file to check is no bitstream, is not well formed, or is of a format
     /// that cannot be loaded yet.
-    BadFile {
-        path: PathBuf,
-        code: &'static str,
-        what: String,
-        remedy: String,
-    },
+    BadFile(Box<BadFile>),
     /// A file of this machine could not be read or written.
     File { path: PathBuf, source: io::Error },
     /// Standard output is closed: whoever read it has seen enough.
     Output(io::Error),
+}
+
+/// What is wrong with a file.
+#[derive(Debug)]
+pub(crate) struct BadFile {
+    pub(super) path: PathBuf,
+    pub(super) code: &'static str,
+    pub(super) what: String,
+    pub(super) remedy: String,
+    /// The byte that is to blame, and the frame in the device's terms.
+    pub(super) offset: Option<usize>,
+    pub(super) frame: Option<String>,
+}
+
+impl From<BadFile> for Failure {
+    fn from(bad: BadFile) -> Self {
+        Self::BadFile(Box::new(bad))
+    }
 }
 
 impl From<Error> for Failure {
@@ -95,7 +108,7 @@ impl Failure {
             Self::TooLong { .. } => Exit::Timeout,
             // `reconf list | head -1` is no failure: what was asked was done.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
-            Self::BadFile { .. } | Self::File { .. } | Self::Output(_) => Exit::Failed,
+            Self::BadFile(_) | Self::File { .. } | Self::Output(_) => Exit::Failed,
         }
     }
 
@@ -127,6 +140,8 @@ impl Failure {
             exit: exit.code(),
             job_key: self.job().map(|key| key.to_string()),
             slots: Vec::new(),
+            offset: None,
+            frame: None,
         };
         match self {
             Self::Client {
@@ -137,6 +152,10 @@ impl Failure {
                 fault.slots = reply.slots.iter().map(|slot| slot.0).collect();
             }
             Self::Job { result, .. } => fault.detail = result.detail.name(),
+            Self::BadFile(bad) => {
+                fault.offset = bad.offset;
+                fault.frame.clone_from(&bad.frame);
+            }
             _ => {}
         }
         fault
@@ -166,7 +185,7 @@ impl Failure {
             Self::Job { result, .. } => result.status.name(),
             Self::Interrupted { .. } => "interrupted",
             Self::TooLong { .. } => "timeout",
-            Self::BadFile { code, .. } => code,
+            Self::BadFile(bad) => bad.code,
             Self::File { .. } => "file",
             Self::Output(_) => "output",
         }
@@ -189,7 +208,7 @@ impl Failure {
             Self::TooLong { started } => {
                 format!("the time given with --timeout is over{}", started.fate())
             }
-            Self::BadFile { path, what, .. } => format!("{}: {what}", path.display()),
+            Self::BadFile(bad) => format!("{}: {}", bad.path.display(), bad.what),
             Self::File { path, source } => format!("{}: {source}", path.display()),
             Self::Output(error) => format!("cannot write the result: {error}"),
         }
@@ -208,7 +227,7 @@ impl Failure {
                 Some(key) => format!("Find it again with `reconf job {key} --wait`."),
                 None => String::new(),
             },
-            Self::BadFile { remedy, .. } => remedy.clone(),
+            Self::BadFile(bad) => bad.remedy.clone(),
             Self::File { .. } | Self::Output(_) => String::new(),
         }
     }

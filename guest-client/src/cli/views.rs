@@ -59,6 +59,12 @@ pub(crate) struct Fault {
     /// The slots to choose from, where one has to be named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) slots: Vec<u16>,
+    /// Of a file: the byte that is to blame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) offset: Option<usize>,
+    /// Of a file: the frame that it is about, in the device's terms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) frame: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

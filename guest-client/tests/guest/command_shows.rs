@@ -186,6 +186,8 @@ fn packagers_get_completions_and_manual_pages() {
     assert_eq!(run(&["man", "/nowhere/at/all"]).code, 1);
 }
 
+const SYNC: [u8; 4] = [0xaa, 0x99, 0x55, 0x66];
+
 #[test]
 fn check_says_what_a_file_is() {
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/bitstreams");
@@ -216,7 +218,41 @@ fn check_says_what_a_file_is() {
             "{}",
             told.err
         );
-        assert_eq!(told.json()["error"]["code"], "encrypted");
+        let error = &told.json()["error"];
+        assert_eq!(error["code"], "encrypted");
+        assert!(error["offset"].as_u64().unwrap() > 0);
+        assert!(error.get("frame").is_none());
+        for (file, code) in [
+            ("pynq_default.xclbin", "no-payload"),
+            ("expected.json", "not-a-bitstream"),
+        ] {
+            let told = run(&["check", &format!("{shared}/{file}"), "--json"]);
+            assert_eq!(told.code, 1, "{file}");
+            assert_eq!(told.json()["error"]["code"], code, "{file}");
+        }
+        // The bare words of the same file, and with a command that none gives.
+        let words = {
+            let file = std::fs::read(&partial).unwrap();
+            let sync = file.windows(4).position(|word| word == SYNC).unwrap();
+            file[sync - 48..].to_vec()
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let bare = directory.path().join("bare.bin");
+        std::fs::write(&bare, &words).unwrap();
+        let told = run(&["check", bare.to_str().unwrap(), "--json"]);
+        assert_eq!(told.code, 0, "{}", told.err);
+        assert_eq!(told.json()["format"], "BIN");
+        let mut hostile = words;
+        let shutdown = hostile
+            .windows(8)
+            .position(|words| words == [0x30, 0, 0x80, 1, 0, 0, 0, 11])
+            .unwrap();
+        hostile[shutdown + 7] = 15;
+        std::fs::write(&bare, &hostile).unwrap();
+        let told = run(&["check", bare.to_str().unwrap(), "--json"]);
+        assert_eq!(told.code, 1);
+        assert_eq!(told.json()["error"]["code"], "forbidden-command");
+        assert_eq!(told.json()["error"]["offset"], shutdown + 4);
     } else {
         eprintln!("SKIPPED: {real} is not here");
     }

@@ -51,6 +51,7 @@ const CHECKS: [(&str, &[&str]); 7] = [
             "mask-incomplete",
             "masks-differ",
             "mask-outside",
+            "mask-unknown",
             "restores-outside",
         ],
     ),
@@ -82,12 +83,15 @@ pub(super) struct CheckView {
     pub(super) went: Went,
 }
 
-/// How each check went, from the one refusal that there is.
-pub(super) fn checks(refusal: Option<&Refusal>, region: bool) -> Vec<CheckView> {
+/// How each check went, from the one refusal that there is. `alone`: without a
+/// region there is none.
+pub(super) fn checks(refusal: Option<&Refusal>, alone: bool, region: bool) -> Vec<CheckView> {
     let failed = refusal.map(|refusal| group(refusal.reason()));
     let went = |check: &'static str| match failed {
         Some(failed) if failed == check => Went::Failed,
         _ if check == "region" && !region => Went::NotAsked,
+        // What needs no region was looked at by itself.
+        Some(_) if alone && check != "region" => Went::Passed,
         Some(_) => Went::NotReached,
         None => Went::Passed,
     };

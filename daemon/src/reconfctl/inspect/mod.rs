@@ -5,22 +5,20 @@
 mod checks;
 pub(super) mod file;
 mod page;
+pub(super) mod region;
 mod report;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use bitstream::device::{Device, FrameSet, RegionFrames};
+use bitstream::device::{Device, FrameSet, Geometry, RegionFrames};
 use bitstream::draw::{self, Layer, Role};
-use policy::files::Shell;
 
 use super::args::{Global, Inspect};
 use super::exit::{Exit, Failure};
-use super::place::{absolute, file_max, unreadable};
 use super::show::Paint;
 use super::{Colour, Stopped, Streams};
-use crate::files::read_bounded;
-use crate::frames::{Own, stated};
+use crate::files::{Readers, write_atomic};
+use region::Region;
 use report::{Report, Verdict};
 
 /// Columns of a drawing, where nobody says how wide the terminal is.
@@ -39,7 +37,7 @@ pub(super) fn run(
         let svg = drawing(&report, region.as_ref(), |geometry, layers| {
             draw::svg(geometry, &name, layers)
         })?;
-        std::fs::write(to, svg).map_err(|error| Failure::io(&to.display().to_string(), &error))?;
+        keep(to, &svg)?;
     }
     if global.json {
         let value = serde_json::to_string(&report).map_err(|error| {
@@ -49,10 +47,7 @@ pub(super) fn run(
     } else {
         page::write(&report, Paint::new(streams.colour), streams.out)?;
         if matches!(asked.draw, Some(None)) {
-            let colour = match streams.colour {
-                Colour::Always => draw::Colour::Ansi,
-                Colour::Never => draw::Colour::Never,
-            };
+            let colour = paints(streams.colour);
             let text = drawing(&report, region.as_ref(), |geometry, layers| {
                 draw::terminal(geometry, layers, WIDTH, colour)
             })?;
@@ -65,78 +60,23 @@ pub(super) fn run(
     })
 }
 
-/// A region of a shell file, by its frames, whether or not the file demands them.
-#[derive(Debug)]
-pub(super) struct Region {
-    /// `SHELL.toml#NAME`.
-    label: String,
-    device: Device,
-    own: Arc<Own>,
-}
-
-impl Region {
-    /// Reads `SHELL.toml#NAME`; the name may be left out where there is one region.
-    fn read(text: &str) -> Result<Self, Failure> {
-        let (file, name) = match text.rsplit_once('#') {
-            Some((file, name)) => (file, Some(name)),
-            None => (text, None),
-        };
-        let file = absolute(Path::new(file))?;
-        let bytes = read_bounded(&file, file_max()).map_err(|error| unreadable(&error))?;
-        let wrong = |error: policy::files::FileError| {
-            Failure::files(error.to_string(), "correct the shell file")
-        };
-        let shell = Shell::parse(&file, &bytes).map_err(wrong)?;
-        let stated = stated(&shell).map_err(wrong)?;
-        let named = |region: &policy::files::Region| match name {
-            Some(name) => region.name.to_string() == name,
-            None => shell.regions.len() == 1,
-        };
-        let Some(number) = shell.regions.iter().position(named) else {
-            let names: Vec<String> = shell.regions.iter().map(|r| r.name.to_string()).collect();
-            return Err(Failure::files(
-                format!("{text}: no such region"),
-                format!("name one of: {}", names.join(", ")),
-            ));
-        };
-        let own = stated.and_then(|of| Some((of.device, of.regions.get(number)?.clone()?)));
-        let (Some((device, own)), Some(region)) = (own, shell.regions.get(number)) else {
-            return Err(Failure::files(
-                format!("{text}: the shell file states no device, or no frames of the region"),
-                "state them: `reconfctl region learn --help`",
-            ));
-        };
-        Ok(Self {
-            label: format!("{}#{}", file.display(), region.name),
-            device,
-            own,
-        })
-    }
-}
-
 /// Draws what the report found, if the device's columns are known.
 fn drawing(
     report: &Report,
     region: Option<&Region>,
-    draw: impl FnOnce(&bitstream::device::Geometry, &[Layer<'_>]) -> String,
+    draw: impl FnOnce(&Geometry, &[Layer<'_>]) -> String,
 ) -> Result<String, Failure> {
     let device = region
         .map(|region| region.device)
         .or(report.fenced_device());
     let Some(geometry) = device.and_then(Device::geometry) else {
-        return Err(Failure::files(
-            "the device cannot be drawn: its columns are not known",
-            "leave --draw out",
-        ));
+        return Err(undrawable());
     };
     let written = match report.written() {
         Some(RegionFrames::Set(set)) => set.clone(),
         _ => FrameSet::new(),
     };
-    let own = match region.map(|region| &region.own.frames) {
-        Some(RegionFrames::Set(set)) => set.clone(),
-        _ => FrameSet::new(),
-    };
+    let own = region.map_or_else(FrameSet::new, Region::set);
     let mut layers = Vec::new();
     if region.is_some() {
         layers.push(Layer {
@@ -162,4 +102,29 @@ fn drawing(
         });
     }
     Ok(draw(geometry, &layers))
+}
+
+/// Writes a drawing: whole, or not at all.
+fn keep(to: &Path, svg: &str) -> Result<(), Failure> {
+    let written = if to.is_file() || !to.exists() {
+        write_atomic(to, svg.as_bytes(), Readers::All)
+    } else {
+        // A pipe, or a terminal.
+        std::fs::write(to, svg)
+    };
+    written.map_err(|error| Failure::io(&to.display().to_string(), &error))
+}
+
+fn paints(colour: Colour) -> draw::Colour {
+    match colour {
+        Colour::Always => draw::Colour::Ansi,
+        Colour::Never => draw::Colour::Never,
+    }
+}
+
+fn undrawable() -> Failure {
+    Failure::files(
+        "the device cannot be drawn: its columns are not known",
+        "leave --draw out",
+    )
 }

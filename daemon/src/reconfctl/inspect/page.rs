@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::super::show::{Paint, clean};
 use super::checks::Went;
-use super::report::{Report, StreamView, Verdict};
+use super::report::{Report, StreamView, Verdict, Writes};
 
 pub(super) fn write(report: &Report, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", paint.bold(&clean(&report.file)))?;
@@ -40,22 +40,8 @@ pub(super) fn write(report: &Report, paint: Paint, out: &mut dyn Write) -> io::R
         );
         line(out, &section.kind, &text)?;
     }
-    if let Some(writes) = &report.writes {
-        let what = match &report.device {
-            Some(device) if device.geometry => "frames",
-            _ => "blocks",
-        };
-        let mut text = format!("{} {what}", writes.count);
-        if writes.compressed {
-            text.push_str(", compressed");
-        }
-        if writes.restores_flip_flops {
-            text.push_str("; restores the region's flip-flops");
-        }
-        line(out, "writes", &text)?;
-        for frames in &writes.lines {
-            line(out, "", frames)?;
-        }
+    if let Some(written) = &report.writes {
+        writes(out, report, written)?;
     }
     if let Some(region) = &report.region {
         line(out, "region", &clean(region))?;
@@ -86,6 +72,28 @@ pub(super) fn write(report: &Report, paint: Paint, out: &mut dyn Write) -> io::R
         (None, Verdict::Accepted) => writeln!(out, "\n{}", paint.good("accepted")),
         (None, Verdict::Refused) => writeln!(out, "\n{}", paint.bad("refused")),
     }
+}
+
+fn writes(out: &mut dyn Write, report: &Report, writes: &Writes) -> io::Result<()> {
+    let what = match &report.device {
+        Some(device) if device.geometry => "frames",
+        _ => "blocks",
+    };
+    let mut text = format!("{} {what}", writes.count);
+    if writes.compressed {
+        text.push_str(", compressed");
+    }
+    if writes.restores_flip_flops {
+        text.push_str("; restores the region's flip-flops");
+    }
+    line(out, "writes", &text)?;
+    for frames in &writes.lines {
+        line(out, "", frames)?;
+    }
+    for columns in &writes.restores_besides {
+        line(out, "restores", &format!("besides: {columns}"))?;
+    }
+    Ok(())
 }
 
 fn format(report: &Report) -> String {

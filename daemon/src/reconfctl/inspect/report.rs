@@ -10,9 +10,9 @@ use bitstream::{Container, ContainerError, Xclbin};
 use serde::Serialize;
 
 use super::super::exit::Failure;
-use super::Region;
 use super::checks::{CheckView, checks};
 use super::file::{Kind, kind};
+use super::region::Region;
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -92,6 +92,9 @@ pub(super) struct Writes {
     /// In the device's terms, as a shell file has them.
     pub(super) lines: Vec<String>,
     pub(super) restores_flip_flops: bool,
+    /// Columns besides whose flip-flops it restores as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) restores_besides: Vec<String>,
     pub(super) compressed: bool,
 }
 
@@ -182,7 +185,8 @@ impl Report {
             self.fenced = Some(fenced);
         }
         let refusal = judged.err();
-        self.checks = checks(refusal.as_ref(), region.is_some());
+        let alone = self.fenced.is_some();
+        self.checks = checks(refusal.as_ref(), alone, region.is_some());
         if let Some(refusal) = refusal {
             self.verdict = Verdict::Refused;
             self.refusal = Some(RefusalView {
@@ -287,6 +291,8 @@ impl Writes {
             count,
             lines: fenced.frames().to_lines(fenced.device()),
             restores_flip_flops: fenced.restores_flip_flops(),
+            restores_besides: RegionFrames::Set(fenced.restores_besides().clone())
+                .to_lines(fenced.device()),
             compressed: fenced.is_compressed(),
         }
     }

@@ -68,7 +68,11 @@ fn b4_a_file_is_accepted_for_its_own_region_and_refused_for_the_other() {
         frame.starts_with("logic, bottom row 1, column 2"),
         "{frame}"
     );
-    // What it writes is told all the same.
+    // What needs no region went well, and what it writes is told all the same.
+    let checks = other["checks"].as_array().unwrap();
+    let failed = checks.iter().filter(|check| check["went"] != "passed");
+    let failed: Vec<&str> = failed.filter_map(|check| check["check"].as_str()).collect();
+    assert_eq!(failed, ["region"]);
     assert_eq!(other["writes"]["count"], 400);
     // A region must be named where there are two.
     let unnamed = reconfctl(&["inspect", &left, &format!("--region={}", shell.display())]);
@@ -190,6 +194,49 @@ fn differences_are_told_by_frame() {
         return;
     };
     assert_eq!(reconfctl(&["diff", &left, &gbs]).exit, Exit::Usage);
+    let Some(other) = shared("yunqu_zu7ev_led_0_partial.bit") else {
+        return;
+    };
+    let foreign = reconfctl(&["diff", &left, &other]);
+    assert_eq!(foreign.exit, Exit::Usage);
+    assert!(foreign.err.contains("xczu7ev"), "{}", foreign.err);
+}
+
+#[test]
+fn a_region_is_shown_as_the_shell_file_states_it() {
+    let sample = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../docs/samples/shell-hwicap.toml"
+    );
+    let shown = reconfctl(&["region", "show", &format!("{sample}#left"), "--draw"]);
+    assert_eq!(shown.exit, Exit::Done, "{}", shown.err);
+    for part in [
+        "400 frames of xc7z020",
+        "bram bottom row 1 column 0",
+        "bottom 1 logic",
+    ] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    let json = reconfctl(&["--json", "region", "show", &format!("{sample}#left")]).json();
+    assert_eq!(json["count"], 400);
+    assert_eq!(json["device"], "xc7z020");
+    let nameless = reconfctl(&["region", "show", sample]);
+    assert_eq!(nameless.exit, Exit::Files);
+    // A drawing replaces what was there, whole, or leaves it.
+    let directory = tempfile::tempdir().unwrap();
+    let svg = directory.path().join("left.svg");
+    std::fs::write(&svg, "old").unwrap();
+    let draw = format!("--draw={}", svg.display());
+    let drawn = reconfctl(&["region", "show", &format!("{sample}#left"), &draw]);
+    assert_eq!(drawn.exit, Exit::Done, "{}", drawn.err);
+    assert!(std::fs::read_to_string(&svg).unwrap().starts_with("<svg "));
+    let nowhere = reconfctl(&[
+        "region",
+        "show",
+        &format!("{sample}#left"),
+        "--draw=/nowhere/a.svg",
+    ]);
+    assert_eq!(nowhere.exit, Exit::Files, "{}", nowhere.err);
 }
 
 #[test]
