@@ -262,16 +262,19 @@ class Device:
         elif command == GRESTORE:
             self.restore()
         elif command == SHUTDOWN:
+            self.masks_closed()
             self.stopped = True
         elif command == START:
             self.starting = True
         elif command == AGHIGH:
             if not self.stopped:
                 self.danger("wires high in a running device")
+            self.masks_closed()
             self.high = True
         elif command == LFRM:
             if not self.restored_here:
                 self.danger("wires let go before GRESTORE")
+            self.masks_closed()
             self.high = False
         elif command == URAM:
             self.cleared_here = True
@@ -308,6 +311,8 @@ class Device:
             self.danger("frames after a copy without a new FAR")
         if self.restored_here:
             self.danger("frames after GRESTORE")
+        if self.family == "ultrascale+" and not self.stopped and not self.ctl1 & GSR_MASKS:
+            self.danger("frames of a running design")
         self.moved = False
         length = self.die.family.words
         data = self.shift + list(values)
@@ -389,7 +394,13 @@ class Device:
             self.danger("a frame left in the buffer")
         self.buffer = None
 
+    def masks_closed(self):
+        """What these commands do while masks are written is told nowhere."""
+        if self.ctl1 & GSR_MASKS:
+            self.danger("a state changed while masks are written")
+
     def restore(self):
+        self.masks_closed()
         if not self.stopped:
             self.danger("flip-flops reset in a running device")
         self.restored_here, self.masks_pending = True, False

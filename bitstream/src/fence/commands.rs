@@ -8,8 +8,11 @@ use super::machine::{Machine, Power, Went, Write};
 use super::pipeline::Fault;
 use super::reason::Reason;
 use super::rules;
+use super::written::Written;
 use crate::device::{Device, Family};
 use crate::xilinx::{Command, Register};
+
+const MASKS_OPEN: Reason = Reason::Order("masks of columns are still being written");
 
 impl Machine<'_, '_> {
     pub(super) fn command(
@@ -27,6 +30,11 @@ impl Machine<'_, '_> {
             && let Some(pipeline) = &mut self.pipeline
         {
             pipeline.drop_buffer().map_err(&here)?;
+        }
+        let starts = [Command::LFRM, Command::START];
+        if self.power == Power::Restored && !starts.contains(&command) {
+            let why = "another command than the start follows the restore of flip-flops";
+            return Err(here(Reason::Order(why)));
         }
         let copying = self.command == Command::MFW;
         self.command = command;
@@ -62,6 +70,9 @@ impl Machine<'_, '_> {
                     "the interconnect is held while the device is not stopped",
                 )));
             }
+            Command::AGHIGH | Command::LFRM if self.controls.writes_masks() => {
+                return Err(here(MASKS_OPEN));
+            }
             Command::AGHIGH => self.held = true,
             Command::LFRM if self.power != Power::Restored => {
                 return Err(here(Reason::Order(
@@ -70,13 +81,27 @@ impl Machine<'_, '_> {
             }
             Command::LFRM => self.released = true,
             Command::DESYNC => return Ok(Went::Ended),
-            _ => self.power(command, here)?,
+            _ => self.power(command, &here)?,
         }
         Ok(Went::On)
     }
 
     /// Stop, restore, start: each only after the one before.
     fn power(&mut self, command: Command, here: impl Fn(Reason) -> Fault) -> Result<(), Fault> {
+        if command == Command::SHUTDOWN && self.controls.any_of_ctl1() {
+            return Err(here(Reason::Order(
+                "the device is stopped while frames are written in a special way",
+            )));
+        }
+        let frames = self.pipeline.as_ref().map(|pipeline| &pipeline.frames);
+        if command == Command::SHUTDOWN && frames.is_some_and(Written::any_of_design) {
+            return Err(here(Reason::Order(
+                "the device is stopped after frames were written",
+            )));
+        }
+        if command == Command::GRESTORE && self.controls.writes_masks() {
+            return Err(here(MASKS_OPEN));
+        }
         self.power = match (command, self.power) {
             (Command::SHUTDOWN, Power::Untouched) => Power::Stopped,
             (Command::GRESTORE, Power::Stopped) if self.held => {
@@ -163,9 +188,24 @@ impl Machine<'_, '_> {
             let why = "frames are written after flip-flops were restored";
             return Err(here(Reason::Order(why)));
         }
-        let Some(pipeline) = &mut self.pipeline else {
+        let Some((device, pipeline)) = self.device.zip(self.pipeline.as_mut()) else {
             return Err(here(Reason::BeforeIdcode(Register::FDRI)));
         };
+        let masks = match device.family() {
+            Family::Series7 => pipeline.at_mask(),
+            Family::UltraScale | Family::UltraScalePlus => self.controls.writes_masks(),
+        };
+        // UltraScale+ writes the design's frames while the device is stopped.
+        let running = device.family() == Family::Series7 || masks;
+        let right = match self.power {
+            Power::Untouched => running,
+            Power::Stopped => !masks,
+            _ => false,
+        };
+        if !right {
+            let why = "frames of this kind are written while the device is in another state";
+            return Err(here(Reason::Order(why)));
+        }
         self.summed = false;
         pipeline.data(write.data, write.begin, self.controls.writes_masks())
     }

@@ -148,9 +148,7 @@ impl<'s, 'a> Machine<'s, 'a> {
             (_, Some(value)) if data.len() == 1 => Some(value),
             _ => return Err(here(Reason::Count(register, data.len()))),
         };
-        if matches!(self.power, Power::Started | Power::Running | Power::Closed) {
-            self.after_start(register, single).map_err(here)?;
-        }
+        self.due(register, single).map_err(here)?;
         if register == Register::CRC {
             self.compare(single.unwrap_or(0)).map_err(here)?;
             return Ok(Went::On);
@@ -166,6 +164,34 @@ impl<'s, 'a> Machine<'s, 'a> {
             (_, None) => return Err(here(Reason::Count(register, data.len()))),
         }
         Ok(Went::On)
+    }
+
+    /// Between a restore and the start, and from a copy's command to the next
+    /// one, genuine files write few registers; after the start, three.
+    fn due(&mut self, register: Register, value: Option<u32>) -> Result<(), Reason> {
+        match self.power {
+            Power::Started | Power::Running | Power::Closed => {
+                return self.after_start(register, value);
+            }
+            Power::Restored => {
+                let few = [
+                    Register::CMD,
+                    Register::MASK,
+                    Register::CTL0,
+                    Register::CTL1,
+                ];
+                if !few.contains(&register) {
+                    let why = "something else than the start follows the restore of flip-flops";
+                    return Err(Reason::Order(why));
+                }
+            }
+            Power::Untouched | Power::Stopped => {}
+        }
+        let few = [Register::CMD, Register::FAR, Register::MFWR, Register::CRC];
+        if self.command == Command::MFW && !few.contains(&register) {
+            return Err(Reason::Order("something comes between copies of a frame"));
+        }
+        Ok(())
     }
 
     /// After the start come the parking address, with which the device carries
@@ -238,7 +264,14 @@ impl<'s, 'a> Machine<'s, 'a> {
             return Err(Reason::BeforeIdcode(register));
         };
         rules::value(device.family(), register, value)?;
-        self.controls.write(device.family(), register, value)
+        self.controls.write(device.family(), register, value)?;
+        // 7-series files without a restart were not measured, and may do it.
+        let stopped = matches!(self.power, Power::Stopped | Power::Restored);
+        if self.controls.frees_lut_memory() && device.family() != Family::Series7 && !stopped {
+            let why = "the mask of LUT memory is lifted while the device runs";
+            return Err(Reason::Order(why));
+        }
+        Ok(())
     }
 
     fn end(self, end: usize) -> Result<SubStream, Reason> {

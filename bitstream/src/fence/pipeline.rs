@@ -152,8 +152,27 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
+    /// The next frame is the mask of a column (7-series).
+    pub(super) fn at_mask(&self) -> bool {
+        match self.place {
+            Some(Place::Mask(_)) => true,
+            Some(Place::Raw(address, _)) => address.block() == Block::ClbMask,
+            Some(Place::Frame(_)) | None => false,
+        }
+    }
+
     fn place_of(&self, address: FrameAddress) -> Option<Place> {
         let Some(geometry) = self.geometry else {
+            // What is in the other blocks nobody has told.
+            let masks = self.device.family() == Family::Series7;
+            let known = match address.block() {
+                Block::Logic | Block::Bram => true,
+                Block::ClbMask => masks,
+                Block::Other(_) => false,
+            };
+            if !known {
+                return None;
+            }
             return Some(Place::Raw(address, 0));
         };
         if address.family() == Family::Series7 && address.block() == Block::ClbMask {

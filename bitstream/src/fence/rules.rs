@@ -177,6 +177,16 @@ impl Controls {
         Ok(())
     }
 
+    /// Frames are written in one of the special ways.
+    pub(super) fn any_of_ctl1(self) -> bool {
+        self.ctl1 != 0
+    }
+
+    /// LUTs that are memory are written, too.
+    pub(super) fn frees_lut_memory(self) -> bool {
+        self.ctl0 & CTL0_GLUTMASK != 0
+    }
+
     /// The frames that follow are masks of columns.
     pub(super) fn writes_masks(self) -> bool {
         self.ctl1 & CTL1_MASKS != 0

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::reason::Reason;
-use crate::device::{BlockList, FrameBlock, FrameIndex, FrameSet, Geometry, RegionFrames};
+use crate::device::{Block, BlockList, FrameBlock, FrameIndex, FrameSet, Geometry, RegionFrames};
 
 /// More blocks than this has no genuine file.
 const MOST_BLOCKS: usize = 1 << 13;
@@ -79,6 +79,17 @@ impl Written {
         match self {
             Self::Frames(words) => words.iter().all(|word| *word == 0),
             Self::Blocks(blocks) => blocks.is_empty(),
+        }
+    }
+
+    /// Frames were written that are no masks of columns (7-series).
+    pub(super) fn any_of_design(&self) -> bool {
+        match self {
+            Self::Frames(_) => !self.is_empty(),
+            Self::Blocks(blocks) => {
+                let mut kinds = blocks.iter().map(|block| block.address.block());
+                kinds.any(|block| block != Block::ClbMask)
+            }
         }
     }
 

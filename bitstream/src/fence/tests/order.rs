@@ -81,7 +81,16 @@ fn b4_a_start_is_carried_out_and_checked() {
     }
     // Nor does a start that was never commanded count.
     let never = then(|stream| {
-        restored(stream).command(Command::NULL).park(park).close();
+        restored(stream).command(Command::DESYNC);
+    });
+    assert_eq!(code(never), "out-of-order");
+    let never = then(|stream| {
+        stream
+            .put(Register::MASK, 0x100)
+            .put(Register::CTL0, 0)
+            .command(Command::NULL)
+            .park(park)
+            .close();
     });
     assert_eq!(code(never), "left-stopped");
 }
@@ -160,6 +169,83 @@ fn b4_a_copy_follows_its_frame() {
             .write(Register::MFWR, &[0; 8]);
     });
     assert_eq!(code(twice), "out-of-order");
+}
+
+/// From the restore to the start genuine files lift two masks, and do nothing else.
+#[test]
+fn b4_between_restore_and_start_nothing_comes() {
+    let device = device(DEVICE);
+    let all: [(&str, Edit); 6] = [
+        ("RCRC", |stream| {
+            stream.command(Command::RCRC);
+        }),
+        ("WCFG", |stream| {
+            stream.command(Command::WCFG);
+        }),
+        ("NULL", |stream| {
+            stream.command(Command::NULL);
+        }),
+        ("a checksum", |stream| {
+            stream.crc();
+        }),
+        ("the parking address", |stream| {
+            stream.park(Family::Series7);
+        }),
+        ("the device", |stream| {
+            let device = self::device(DEVICE);
+            stream.put(Register::IDCODE, device.idcode());
+        }),
+    ];
+    for (name, edit) in all {
+        let mut stream = stopped();
+        restored(&mut stream);
+        edit(&mut stream);
+        stream.command(Command::START).park(Family::Series7).close();
+        let said = judge(&stream.words, Some(device), None);
+        assert_eq!(code(said), "out-of-order", "{name}");
+    }
+}
+
+/// Masks come before the stop, frames after it, and copies without a break.
+#[test]
+fn b4_masks_frames_and_copies_have_their_time() {
+    let device = device(DEVICE);
+    let said = |edit: &dyn Fn(&mut Stream)| {
+        let mut stream = Stream::default();
+        stream.open(device);
+        edit(&mut stream);
+        stream.restart();
+        code(judge(&stream.words, None, None))
+    };
+    let late = said(&|stream| {
+        stream.stop().masks(device, &[]);
+    });
+    assert_eq!(late, "out-of-order");
+    let early = said(&|stream| {
+        stream
+            .masks(device, &[])
+            .block(device, FrameIndex(0), 1)
+            .stop();
+    });
+    assert_eq!(early, "out-of-order");
+    let special = said(&|stream| {
+        stream
+            .masks(device, &[])
+            .put(Register::MASK, 0x1000)
+            .put(Register::CTL1, 0x1000)
+            .stop();
+    });
+    assert_eq!(special, "out-of-order");
+    let broken = plain(|stream| {
+        stream
+            .command(Command::WCFG)
+            .put(Register::FAR, 0)
+            .frames(&[7; 101])
+            .command(Command::MFW)
+            .put(Register::MASK, 0)
+            .write(Register::MFWR, &[0; 8]);
+    });
+    assert_eq!(code(judge(&broken, None, None)), "out-of-order");
 }
 
 /// With the fallback on, an error makes the device load another bitstream.

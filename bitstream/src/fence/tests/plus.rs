@@ -176,6 +176,48 @@ fn b4_after_the_restore_nothing_is_written() {
     }
 }
 
+/// Where masks are being written, nothing is stopped, held, restored or let go;
+/// and masks are written while the device runs, frames while it does not.
+#[test]
+fn b4_marks_and_frames_have_their_time() {
+    let open = |stream: &mut Stream| {
+        stream
+            .put(Register::MASK, 0x2_0000)
+            .put(Register::CTL1, 0x2_0000);
+    };
+    let stopped_open = edited(Place::Marked, |stream| {
+        open(stream);
+        stream.command(Command::SHUTDOWN);
+    });
+    assert_eq!(code(stopped_open), "out-of-order");
+    let held_open = edited(Place::Held, |stream| {
+        open(stream);
+        stream.command(Command::AGHIGH);
+    });
+    assert_eq!(code(held_open), "out-of-order");
+    let restored_open = edited(Place::Filled, open);
+    assert_eq!(code(restored_open), "out-of-order");
+    let released_open = edited(Place::Restored, |stream| {
+        open(stream);
+        stream.command(Command::LFRM);
+    });
+    assert_eq!(code(released_open), "out-of-order");
+    // Frames of the design in the stream of masks.
+    let running = edited(Place::Marked, |stream| {
+        stream.block(device(DEVICE), FrameIndex(0), 1);
+    });
+    assert_eq!(code(running), "out-of-order");
+    let masks_stopped = edited(Place::Held, |stream| {
+        open(stream);
+        stream.block(device(DEVICE), FrameIndex(0), 1);
+    });
+    assert_eq!(code(masks_stopped), "out-of-order");
+    let lut_memory = edited(Place::Marked, |stream| {
+        stream.put(Register::MASK, 0x100).put(Register::CTL0, 0x100);
+    });
+    assert_eq!(code(lut_memory), "out-of-order");
+}
+
 #[test]
 fn b4_each_stream_ends_at_the_parking_address() {
     let marks = [FrameIndex(3)];
@@ -225,14 +267,14 @@ fn masks_of_ultrascale_plus_are_of_the_region_and_taken_back() {
 fn who_holds_the_interconnect_lets_it_go() {
     let one = [FrameIndex(3)];
     let words = plus([&one, &one], &[(FrameIndex(0), 16)]);
-    // The same stream with NULL in the place of LFRM, and its checksum mended.
+    // The same stream without LFRM, and its checksum mended.
     let device = device(DEVICE);
     let mut held = words.clone();
     let at = held
         .windows(2)
         .rposition(|pair| pair == [0x3000_8001, 3])
         .unwrap();
-    held[at + 1] = 0;
+    held.drain(at..at + 2);
     let refusal = judge(&held, Some(device), None).unwrap_err();
     let Reason::Crc { computed, .. } = *refusal.reason() else {
         panic!("{refusal}");
