@@ -1,7 +1,7 @@
 //! The one device trait: what an engine may ask of a PCI device.
 //!
-//! vfio-user implements it ([`crate::vfio_user`]); kernel VFIO is to fit it
-//! next. Whoever uses it knows nothing of sockets or ioctls, and whoever
+//! Kernel VFIO ([`crate::vfio`]) and vfio-user ([`crate::vfio_user`]) implement
+//! it. Whoever uses it knows nothing of sockets or ioctls, and whoever
 //! implements it knows nothing of what the registers mean.
 //!
 //! Every access returns an error that has to be looked at: on a card a lost
@@ -98,6 +98,12 @@ pub trait Device: Send {
         vector: u32,
         eventfd: Option<BorrowedFd<'_>>,
     ) -> Result<(), DeviceError>;
+
+    /// Whoever gives the device wants it back, or has lost it: it should be closed
+    /// soon, and what is done with it meanwhile may fail. Touches no register.
+    fn leaving(&self) -> bool {
+        false
+    }
 
     /// Resets the function.
     ///
@@ -219,6 +225,14 @@ pub enum DeviceError {
     /// was closed.
     #[error("the device is gone ({0})")]
     Gone(&'static str),
+    /// The machine is not set up so that the device could be opened.
+    #[error("{why}; {remedy}")]
+    Unusable {
+        /// What is wrong.
+        why: String,
+        /// What mends it.
+        remedy: &'static str,
+    },
     /// No answer within the time the device was opened with.
     #[error("the device did not answer in time ({0})")]
     Timeout(&'static str),

@@ -39,6 +39,11 @@ pub trait Engine: Send {
     /// The device that is programmed through.
     fn device(&self) -> &DeviceIdentity;
 
+    /// The device is to be given back, or lost: see [`Device::leaving`](crate::Device).
+    fn leaving(&self) -> bool {
+        false
+    }
+
     /// What this engine can and cannot do.
     fn capabilities(&self) -> Capabilities;
 

@@ -9,7 +9,7 @@
 //! The layers, from below:
 //!
 //! - [`device`]: one trait for a PCI device, whoever gives access to it;
-//!   [`vfio_user`] implements it. Kernel VFIO is the next implementation.
+//!   [`vfio`] and [`vfio_user`] implement it.
 //! - [`dfl`]: the device feature list, walked and checked, and the engine that
 //!   programs through its PR feature.
 //! - [`hwicap`]: the engine that programs through an AXI HWICAP core, as AMD
@@ -36,11 +36,15 @@ pub mod journal;
 mod open;
 mod patience;
 pub mod pci;
-#[expect(unsafe_code, reason = "memory maps; every block says why it is sound")]
+#[expect(
+    unsafe_code,
+    reason = "memory maps and VFIO's calls; every block says why it is sound"
+)]
 mod raw;
 pub mod sealed;
 #[cfg(test)]
 mod testing;
+pub mod vfio;
 pub mod vfio_user;
 
 pub use address::{AddressError, CardAddress, PciAddress};

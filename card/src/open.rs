@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::address::CardAddress;
 use crate::clock::{Clock, SystemClock};
-use crate::device::DeviceError;
+use crate::device::{Device, DeviceError};
 use crate::dfl::{self, DflEngine, NotProgrammable, WalkError};
 use crate::engine::Engine;
 use crate::hwicap::{HwicapEngine, Layout, NotUsable};
+use crate::vfio::KernelDevice;
 use crate::vfio_user::{self, VfioUserDevice};
 
 /// How a card is opened.
@@ -43,9 +44,6 @@ impl std::fmt::Debug for OpenOptions {
 /// Why a card cannot be used. Other cards are not touched by it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no way to cards of this kind of address yet.
-    #[error("{0}: cards behind kernel VFIO cannot be opened yet")]
-    NoTransport(CardAddress),
     /// The device could not be opened.
     #[error("{address}: {source}")]
     Device {
@@ -81,7 +79,7 @@ pub enum OpenError {
 }
 
 /// Opens a card, reads what it is and makes its engine. Nothing is written to
-/// it, and it is not reset.
+/// it, and it is not reset but by kernel VFIO, which resets what it opens.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -90,20 +88,15 @@ pub fn open_card(
     options: &OpenOptions,
 ) -> Result<Box<dyn Engine>, OpenError> {
     let mut device = open_device(address, options)?;
-    let topology = dfl::walk(&mut device).map_err(|source| OpenError::Walk {
+    let topology = dfl::walk(&mut *device).map_err(|source| OpenError::Walk {
         address: address.clone(),
         source,
     })?;
-    let engine = DflEngine::new(
-        Box::new(device),
-        &topology,
-        options.waits,
-        Arc::clone(&options.clock),
-    )
-    .map_err(|reason| OpenError::NotProgrammable {
-        address: address.clone(),
-        reason,
-    })?;
+    let engine = DflEngine::new(device, &topology, options.waits, Arc::clone(&options.clock))
+        .map_err(|reason| OpenError::NotProgrammable {
+            address: address.clone(),
+            reason,
+        })?;
     Ok(Box::new(engine))
 }
 
@@ -118,7 +111,7 @@ pub fn open_hwicap(
     layout: &Layout,
     options: &OpenOptions,
 ) -> Result<Box<dyn Engine>, OpenError> {
-    let device = Box::new(open_device(address, options)?);
+    let device = open_device(address, options)?;
     let clock = Arc::clone(&options.clock);
     let engine = HwicapEngine::new(device, layout, options.waits, clock);
     let engine = engine.map_err(|source| OpenError::NotUsable {
@@ -128,11 +121,18 @@ pub fn open_hwicap(
     Ok(Box::new(engine))
 }
 
-fn open_device(address: &CardAddress, options: &OpenOptions) -> Result<VfioUserDevice, OpenError> {
-    let CardAddress::VfioUser(path) = address else {
-        return Err(OpenError::NoTransport(address.clone()));
+fn open_device(address: &CardAddress, options: &OpenOptions) -> Result<Box<dyn Device>, OpenError> {
+    let device: Result<Box<dyn Device>, DeviceError> = match address {
+        CardAddress::VfioUser(path) => match VfioUserDevice::open(path, options.transport) {
+            Ok(device) => Ok(Box::new(device)),
+            Err(error) => Err(error),
+        },
+        CardAddress::Pci(pci) => match KernelDevice::open(*pci) {
+            Ok(device) => Ok(Box::new(device)),
+            Err(error) => Err(error),
+        },
     };
-    VfioUserDevice::open(path, options.transport).map_err(|source| OpenError::Device {
+    device.map_err(|source| OpenError::Device {
         address: address.clone(),
         source,
     })
@@ -146,8 +146,11 @@ mod tests {
     fn what_cannot_be_opened_says_which_card_and_why() {
         let options = OpenOptions::default();
         let open = |text: &str| open_card(&text.parse().unwrap(), &options).map(|_engine| ());
-        let error = open("pci:0000:3b:00.0").unwrap_err();
-        assert!(matches!(error, OpenError::NoTransport(_)), "{error}");
+        let error = open("pci:ffff:ff:1f.7").unwrap_err();
+        assert!(
+            error.to_string().contains("no PCI function ffff:ff:1f.7"),
+            "{error}"
+        );
         let error = open("vfio-user:/nowhere/card0.sock").unwrap_err();
         assert!(matches!(error, OpenError::Device { .. }), "{error}");
         assert!(error.to_string().contains("vfio-user:/nowhere/card0.sock"));

@@ -27,7 +27,7 @@ use crate::pci;
 use crate::raw::DeviceMap;
 
 use connection::Connection;
-pub(crate) use describe::fuzz_reply;
+pub(crate) use describe::{RegionInfo, fuzz_reply, parse_region_info};
 use wire::Command;
 
 /// How long a server may take.
@@ -65,7 +65,7 @@ pub struct VfioUserDevice {
 /// A region in VFIO's sense, and the file that maps it.
 #[derive(Debug, Default)]
 struct Region {
-    info: describe::RegionInfo,
+    info: RegionInfo,
     file: Option<OwnedFd>,
 }
 
@@ -274,7 +274,8 @@ fn index(space: Space) -> u32 {
     }
 }
 
-fn interrupt_index(kind: InterruptKind) -> u32 {
+/// VFIO's number of a kind of interrupts.
+pub(crate) fn interrupt_index(kind: InterruptKind) -> u32 {
     match kind {
         InterruptKind::Intx => 0,
         InterruptKind::Msi => 1,

@@ -2,11 +2,44 @@
 //! what they boot; where that is missing, each test says so.
 
 use anyhow::Result;
-use reconf_tests::lab::{Tree, linux};
+use reconf_tests::lab::{Tree, host, linux};
+use reconf_tests::world::World;
 
 /// Whether long runs were asked for.
 fn long() -> bool {
     std::env::var_os("RECONF_TEST_LONG").is_some()
+}
+
+/// `reconf-card` reaches the card through the kernel's VFIO, in a VM with an IOMMU.
+#[test]
+fn a_host_programs_its_card_through_the_kernels_vfio() -> Result<()> {
+    let Some(tree) = Tree::prepared() else {
+        eprintln!("SKIPPED: the lab is not prepared (./dev lab)");
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let lines = host::run(&tree, folder.path())?;
+    let done: Vec<&String> = lines
+        .iter()
+        .filter(|line| line.starts_with("ok "))
+        .collect();
+    eprintln!("{} scenarios through the kernel's VFIO", done.len());
+    assert_eq!(done.len(), host::count(), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line == "fact kernel_warnings 0"),
+        "{lines:#?}"
+    );
+    Ok(())
+}
+
+/// The same scenarios, process to process.
+#[test]
+fn a_host_programs_its_card_without_a_vm() -> Result<()> {
+    let mut world = World::start(host::setup(None))?;
+    for (name, play) in host::SCENARIOS {
+        play(&mut world).map_err(|error| error.context(*name))?;
+    }
+    world.close()
 }
 
 #[test]

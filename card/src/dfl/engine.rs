@@ -212,6 +212,10 @@ impl Engine for DflEngine {
         self.device.identity()
     }
 
+    fn leaving(&self) -> bool {
+        self.device.leaving()
+    }
+
     fn capabilities(&self) -> Capabilities {
         let weakest = self.facts.iter().map(|facts| facts.identity).min();
         Capabilities {

@@ -244,6 +244,10 @@ impl Engine for HwicapEngine {
         self.core.device.identity()
     }
 
+    fn leaving(&self) -> bool {
+        self.core.device.leaving()
+    }
+
     fn capabilities(&self) -> Capabilities {
         let weakest = self.facts.iter().map(|facts| facts.identity).min();
         Capabilities {

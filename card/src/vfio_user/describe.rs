@@ -111,23 +111,33 @@ pub(super) fn parse_device_info(body: &[u8]) -> Result<DeviceInfo, DeviceError> 
 
 /// What is known of a region.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct RegionInfo {
-    pub(super) size: u64,
+pub(crate) struct RegionInfo {
+    pub(crate) size: u64,
     /// Where the region begins in the file that came with it.
-    pub(super) file_offset: u64,
+    pub(crate) file_offset: u64,
     /// What of it may be mapped.
-    pub(super) mappable: Vec<Area>,
+    pub(crate) mappable: Vec<Area>,
 }
 
 /// A part of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Area {
+pub(crate) struct Area {
     offset: u64,
     size: u64,
 }
 
 impl Area {
-    pub(super) fn covers(&self, offset: u64, length: u64) -> bool {
+    /// First byte, from the region's begin on.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn covers(&self, offset: u64, length: u64) -> bool {
         let end = offset.checked_add(length);
         let own_end = self.offset.checked_add(self.size);
         offset >= self.offset && end.is_some() && end <= own_end
@@ -141,7 +151,8 @@ pub(super) fn region_info(index: u32) -> [u8; REGION_INFO_SIZE] {
     body
 }
 
-pub(super) fn parse_region_info(body: &[u8], index: u32) -> Result<RegionInfo, DeviceError> {
+/// A region's description, as `linux/vfio.h` has it: the protocol took it over.
+pub(crate) fn parse_region_info(body: &[u8], index: u32) -> Result<RegionInfo, DeviceError> {
     let mut reader = Reader(body);
     let (_argsz, flags) = (reader.u32()?, reader.u32()?);
     let (found, capabilities) = (reader.u32()?, reader.u32()?);

@@ -141,7 +141,9 @@ pub(super) fn given_up(why: GivenUp) -> &'static str {
 
 fn device_outcome(error: &DeviceError) -> Outcome {
     match error {
-        DeviceError::Gone(_) | DeviceError::Protocol(_) => Outcome::DeviceGone,
+        DeviceError::Gone(_) | DeviceError::Protocol(_) | DeviceError::Unusable { .. } => {
+            Outcome::DeviceGone
+        }
         DeviceError::Timeout(_) => Outcome::Deadline,
         DeviceError::Refused { .. }
         | DeviceError::OutOfRange { .. }

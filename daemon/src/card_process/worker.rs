@@ -5,7 +5,7 @@
 //! that is the pipeline's, the scrub's and the reopening's business.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use card::journal::{OwnerTag, Sha256};
 
@@ -18,6 +18,9 @@ use super::region::Region;
 use super::scrub::Owed;
 use super::trusted::Trusted;
 use crate::ipc::{JobId, RegionIndex, ToCard};
+
+/// How often it is looked whether the system wants the card back: it waits for us.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The card is gone: nothing more can be done by this process. The next one opens it anew.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +89,8 @@ impl Worker {
     pub(super) fn run(mut self) -> Result<(), CardGone> {
         loop {
             let offers = self.offers.iter().map(|offer| offer.until).min();
-            let until = offers.into_iter().chain(self.owed.next()).min();
+            let look = Instant::now().checked_add(LOOK_EVERY);
+            let until = offers.into_iter().chain(self.owed.next()).chain(look).min();
             match self.bench.inbox.next(until) {
                 Event::Said(said) => self.obey(said),
                 Event::Connection => self.drop_offers(|worker, offer| {
@@ -104,6 +108,11 @@ impl Worker {
             }
             if let Some(gone) = self.gone.take() {
                 return Err(gone);
+            }
+            if self.bench.engine.leaving() {
+                return Err(CardGone(
+                    "the system wants it back, or has lost it".to_owned(),
+                ));
             }
         }
         self.drop_offers(|_, _| Some(GivenUp::Stopping));

@@ -45,7 +45,6 @@ pub(super) fn run(
 
 fn refused(error: &OpenError) -> Failure {
     let (exit, remedy) = match error {
-        OpenError::NoTransport(_) => (Exit::Unreachable, "use a vfio-user address"),
         OpenError::Device { .. } => (
             Exit::Unreachable,
             "is the address right, and does no other process hold the card?",

@@ -294,6 +294,7 @@ pub fn judge(tree: &Tree, folder: &Path, long: bool) -> Result<Verdict> {
         devices: &[&folder.join("judged.sock")],
         control: &folder.join("judged.ctl"),
         console: &folder.join("console"),
+        host: false,
     }
     .run(Duration::from_secs(if long { 240 } else { 120 }))?;
     drop(card);

@@ -4,6 +4,7 @@
 //! judges' expectations stand in modules of their own. Needs no root: only the
 //! preparation does.
 
+pub mod host;
 mod initramfs;
 pub mod linux;
 mod vm;

@@ -26,6 +26,8 @@ pub struct Vm<'a> {
     pub control: &'a Path,
     /// The file that gets the console.
     pub console: &'a Path,
+    /// It has an IOMMU, and more memory: a host of ours rather than a guest.
+    pub host: bool,
 }
 
 impl Vm<'_> {
@@ -36,11 +38,20 @@ impl Vm<'_> {
     /// It does not end in time, or not with the line `LAB end`; the console is told.
     pub fn run(&self, within: Duration) -> Result<Vec<String>> {
         let mut command = self.tree.qemu();
+        let memory = if self.host { "1G" } else { "512M" };
+        let mut words = "console=ttyS0 quiet panic=-1".to_owned();
         command
             .args(["-nodefaults", "-no-user-config", "-no-reboot", "-nographic"])
             .args(["-machine", "q35,memory-backend=m0", "-accel", "tcg"])
-            .args(["-cpu", "max", "-smp", "2", "-m", "512M", "-monitor", "none"])
-            .args(["-object", "memory-backend-memfd,id=m0,size=512M,share=on"])
+            .args(["-cpu", "max", "-smp", "2", "-m", memory, "-monitor", "none"])
+            .arg("-object")
+            .arg(format!("memory-backend-memfd,id=m0,size={memory},share=on"));
+        if self.host {
+            // QEMU has no device's DMA mapped without caching mode.
+            command.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
+            words.push_str(" intel_iommu=on");
+        }
+        command
             .arg("-chardev")
             .arg(path_option("file,id=console,path=", self.console)?)
             .args(["-serial", "chardev:console"])
@@ -51,7 +62,7 @@ impl Vm<'_> {
             .arg(self.tree.guest("vmlinuz"))
             .arg("-initrd")
             .arg(self.initramfs)
-            .args(["-append", "console=ttyS0 quiet panic=-1"]);
+            .args(["-append", &words]);
         for (index, device) in self.devices.iter().enumerate() {
             let path = device.to_str().context("a socket's path")?;
             let slot = index.saturating_add(1);

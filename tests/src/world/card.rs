@@ -1,5 +1,6 @@
 //! A simulated card, and the process that holds it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use bitstream::device::Family;
 use serde_json::{Value, json};
 
-use super::setup::{CardKind, CardSetup};
+use super::setup::{CardKind, CardSetup, PciPlace};
 use crate::process::{Process, READY_WITHIN, program};
 
 /// A card: the simulator, and `reconf-card` while it runs.
@@ -17,8 +18,9 @@ use crate::process::{Process, READY_WITHIN, program};
 pub struct Card {
     name: String,
     dir: PathBuf,
-    /// The card itself.
-    pub simulator: Process,
+    pci: Option<PciPlace>,
+    /// The card itself, where it is a simulator of ours.
+    pub simulator: Option<Process>,
     /// Its process.
     pub process: Option<Process>,
 }
@@ -30,6 +32,15 @@ impl Card {
     /// It does not start.
     pub fn start(number: usize, setup: &CardSetup, dir: &Path, logs: &Path) -> Result<Self> {
         let name = format!("card{number}");
+        if setup.pci.is_some() {
+            return Ok(Self {
+                name,
+                dir: dir.to_owned(),
+                pci: setup.pci.clone(),
+                simulator: None,
+                process: None,
+            });
+        }
         let mut command = Command::new(program("reconf-simcard")?);
         command.arg("--dir").arg(dir).args(["--name", &name]);
         command.args(["--serial", &format!("{:016x}", serial(number))]);
@@ -53,7 +64,8 @@ impl Card {
         Ok(Self {
             name,
             dir: dir.to_owned(),
-            simulator,
+            pci: None,
+            simulator: Some(simulator),
             process: None,
         })
     }
@@ -61,18 +73,13 @@ impl Card {
     /// Its address, as host.toml names it.
     #[must_use]
     pub fn address(&self) -> String {
-        address(&self.dir, &self.name)
+        address(&self.dir, &self.name, self.pci.as_ref())
     }
 
     /// The address of the user function of a region.
     #[must_use]
     pub fn function(&self, region: usize) -> String {
-        format!(
-            "vfio-user:{}",
-            self.dir
-                .join(format!("{}-vf{region}.sock", self.name))
-                .display()
-        )
+        function(&self.dir, &self.name, self.pci.as_ref(), region)
     }
 
     /// Says one object to the card from behind, past all registers.
@@ -80,12 +87,19 @@ impl Card {
     /// # Errors
     /// The card does not answer, or says no.
     pub fn control(&self, line: &Value) -> Result<Value> {
-        let path = self.dir.join(format!("{}.ctl", self.name));
-        let mut stream = UnixStream::connect(&path).context("the card's control socket")?;
-        stream.set_read_timeout(Some(READY_WITHIN))?;
-        stream.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer)?;
+        let words = format!("{line}\n");
+        if let Some(pci) = &self.pci {
+            let mut port = File::options().read(true).write(true).open(pci.control)?;
+            port.write_all(words.as_bytes())?;
+            BufReader::new(port).read_line(&mut answer)?;
+        } else {
+            let path = self.dir.join(format!("{}.ctl", self.name));
+            let mut stream = UnixStream::connect(&path).context("the card's control socket")?;
+            stream.set_read_timeout(Some(READY_WITHIN))?;
+            stream.write_all(words.as_bytes())?;
+            BufReader::new(stream).read_line(&mut answer)?;
+        }
         let answer: Value = serde_json::from_str(&answer).context("the card's answer")?;
         ensure!(
             answer.get("ok") == Some(&Value::Bool(true)),
@@ -208,9 +222,20 @@ pub struct RegionStats {
     pub pr_failures: u64,
 }
 
-/// The address of a card whose sockets are in `dir`.
-#[must_use]
-pub(super) fn address(dir: &Path, name: &str) -> String {
+/// The address of the user function of a region.
+pub(super) fn function(dir: &Path, name: &str, pci: Option<&PciPlace>, region: usize) -> String {
+    if let Some(function) = pci.and_then(|pci| pci.functions.get(region)) {
+        return format!("pci:{function}");
+    }
+    let socket = dir.join(format!("{name}-vf{region}.sock"));
+    format!("vfio-user:{}", socket.display())
+}
+
+/// The address of a card; the sockets of a simulated one are in `dir`.
+pub(super) fn address(dir: &Path, name: &str, pci: Option<&PciPlace>) -> String {
+    if let Some(pci) = pci {
+        return format!("pci:{}", pci.management);
+    }
     format!("vfio-user:{}", dir.join(format!("{name}.sock")).display())
 }
 

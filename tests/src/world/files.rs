@@ -109,7 +109,8 @@ fn host(places: &Places, setup: &Setup) -> Result<String> {
         places.repository()
     );
     for (number, card) in setup.cards.iter().enumerate() {
-        let address = super::card::address(&places.cards(), &format!("card{number}"));
+        let address =
+            super::card::address(&places.cards(), &format!("card{number}"), card.pci.as_ref());
         let engine = match &card.kind {
             CardKind::Dfl => "dfl",
             CardKind::Hwicap(_) => "hwicap",
@@ -141,17 +142,21 @@ fn dfl_shell(places: &Places, number: usize, card: &CardSetup) -> Result<String>
     let rate = rate(&card.rate)?;
     let mut text = format!("name = \"simulated card {number}\"\n");
     for (port, region) in REGIONS.iter().enumerate() {
-        let function = places.cards().join(format!("card{number}-vf{port}.sock"));
+        let function = function(places, number, card, port);
         write!(
             text,
             "\n[[region]]\nname = \"{region}\"\nport = {port}\ninterface_id = \"{interface}\"\n\
              region_type = \"example.com/simulated\"\n\
-             user_functions = [\"vfio-user:{}\"]\n\
+             user_functions = [{function:?}]\n\
              blank = {{ path = \"{name}\", sha256 = \"{digest}\" }}\n{rate}",
-            function.display()
         )?;
     }
     Ok(text)
+}
+
+fn function(places: &Places, number: usize, card: &CardSetup, port: usize) -> String {
+    let name = format!("card{number}");
+    super::card::function(&places.cards(), &name, card.pci.as_ref(), port)
 }
 
 /// Registers where the simulated card has them.
@@ -171,17 +176,16 @@ fn hwicap_shell(
         let blank = format!("blank-card{number}-{name}.bit");
         fs::write(places.root.join("etc/shells").join(&blank), &region.blank)?;
         let digest = policy::ids::Digest::of(&region.blank);
-        let function = places.cards().join(format!("card{number}-vf{port}.sock"));
+        let function = function(places, number, card, port);
         write!(
             text,
             "\n[[region]]\nname = \"{name}\"\nport = {port}\ninterface_id = \"{}\"\n\
              region_type = \"example.com/simulated\"\n\
-             user_functions = [\"vfio-user:{}\"]\n\
+             user_functions = [{function:?}]\n\
              blank = {{ path = \"{blank}\", sha256 = \"{digest}\", function_id = \"{blank_function}\" }}\n\
              fence = \"required\"\nframes = {:?}\n\
              decoupler = {}\nidentity = {}\n{rate}",
             region.interface_id,
-            function.display(),
             region.frames,
             0x2_0000 | port << 12,
             0x3_0000 | port << 12,

@@ -25,7 +25,7 @@ pub use partial::Partial;
 pub use publisher::{Publisher, bitstream_file};
 pub use registers::{Before, SHUT, UserFunction};
 pub use setup::{
-    CardKind, CardSetup, Channel, HwicapRegion, HwicapSetup, ImageSetup, Setup, VmSetup,
+    CardKind, CardSetup, Channel, HwicapRegion, HwicapSetup, ImageSetup, PciPlace, Setup, VmSetup,
 };
 pub use vm::{Vm, guest_pci};
 

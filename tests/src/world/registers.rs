@@ -3,10 +3,10 @@
 //!
 //! Knows where a port puts its function. Must not know the management function.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
+use card::CardAddress;
 use card::device::{Bar, Device};
+use card::vfio::KernelDevice;
 use card::vfio_user::{Deadlines, VfioUserDevice};
 use uuid::Uuid;
 
@@ -24,9 +24,8 @@ const OFFSET: u64 = 0xff_ffff;
 pub const SHUT: u64 = u64::MAX;
 
 /// The user function.
-#[derive(Debug)]
 pub struct UserFunction {
-    device: VfioUserDevice,
+    device: Box<dyn Device>,
     before: Before,
 }
 
@@ -39,8 +38,17 @@ pub enum Before {
     Nothing,
 }
 
+impl std::fmt::Debug for UserFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UserFunction")
+            .field("device", self.device.identity())
+            .field("before", &self.before)
+            .finish()
+    }
+}
+
 impl UserFunction {
-    /// Connects to the function at `vfio-user:PATH`, behind a DFL port.
+    /// Opens the function at a card's address, behind a DFL port.
     ///
     /// # Errors
     /// Nobody serves it.
@@ -53,10 +61,12 @@ impl UserFunction {
     /// # Errors
     /// Nobody serves it.
     pub fn behind(address: &str, before: Before) -> Result<Self> {
-        let path = address
-            .strip_prefix("vfio-user:")
-            .context("not a vfio-user address")?;
-        let device = VfioUserDevice::open(Path::new(path), Deadlines::default())?;
+        let device: Box<dyn Device> = match address.parse()? {
+            CardAddress::VfioUser(path) => {
+                Box::new(VfioUserDevice::open(&path, Deadlines::default())?)
+            }
+            CardAddress::Pci(pci) => Box::new(KernelDevice::open(pci)?),
+        };
         Ok(Self { device, before })
     }
 

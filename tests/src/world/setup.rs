@@ -40,6 +40,19 @@ pub struct CardSetup {
     pub blank: usize,
     /// How it is programmed.
     pub kind: CardKind,
+    /// Where it is, if this machine has it; else the world starts a simulator.
+    pub pci: Option<PciPlace>,
+}
+
+/// A card that this machine has, as the lab's VM has a simulated one.
+#[derive(Debug, Clone)]
+pub struct PciPlace {
+    /// The management function, as `0000:00:01.0`.
+    pub management: &'static str,
+    /// The user functions of its regions.
+    pub functions: [&'static str; 2],
+    /// The device through which the card is reached from behind.
+    pub control: &'static str,
 }
 
 /// How a card is programmed.
@@ -145,6 +158,7 @@ impl Default for CardSetup {
             table: String::new(),
             blank: 1024,
             kind: CardKind::Dfl,
+            pci: None,
         }
     }
 }
