@@ -105,9 +105,9 @@ fn cfg_01_each_wrong_value_is_refused_at_its_place() {
         ),
         (
             "device = \"xc7z020\"\n",
-            "device = \"xc7z020\" \nrestores = []\n",
+            "restores = []\ndevice = \"xc7z020\"\n",
             "bad-value",
-            "[hwicap]",
+            "device = ",
         ),
         (
             "frames = [\"logic bottom row 1 columns 48-51\"]",

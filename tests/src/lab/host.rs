@@ -5,13 +5,16 @@
 //! process to process without one. Must not know how cards are simulated.
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use card::device::DeviceError;
+use card::device::{Bar, Device, DeviceError, DmaMapping, DmaRights, InterruptKind, Space};
 use card::vfio::KernelDevice;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use serde_json::{Value, json};
 use simcard::functions::ADDER;
 
@@ -47,6 +50,7 @@ pub const SCENARIOS: &[Scenario] = &[
 /// What only a card behind the kernel's VFIO goes through.
 const KERNEL: &[Scenario] = &[
     ("one process holds the card", held_once),
+    ("a function is reset, interrupts, and reaches memory", calls),
     ("a card bound to nothing says so", unbound),
     ("a card that is taken away comes back", removed),
 ];
@@ -242,6 +246,80 @@ fn held_once(_world: &mut World) -> Result<()> {
         Err(other) => bail!("{other}"),
         Ok(_device) => bail!("two hold the card"),
     }
+}
+
+/// Every call of the device trait, on a user function that nobody uses.
+fn calls(_world: &mut World) -> Result<()> {
+    let mut device = KernelDevice::open(CARD.functions[1].parse()?)?;
+    let identity = device.identity().clone();
+    ensure!(identity.vendor != 0xffff, "{identity:?}");
+    device.reset()?;
+    let first = device.load64(Bar::ZERO, 0)?;
+    let mut word = [0; 8];
+    device.read(Space::Bar(Bar::ZERO), 0, &mut word)?;
+    ensure!(
+        first == u64::from_le_bytes(word),
+        "two ways to one register differ"
+    );
+    ensure!(
+        matches!(
+            device.load64(Bar::ZERO, 4),
+            Err(DeviceError::Unaligned { .. })
+        ),
+        "half of two registers"
+    );
+    let end = device.size(Space::Bar(Bar::ZERO));
+    ensure!(
+        matches!(
+            device.load64(Bar::ZERO, end),
+            Err(DeviceError::OutOfRange { .. })
+        ),
+        "past the end"
+    );
+    ensure!(device.size(Space::Config) >= 256, "no configuration space");
+    interrupts(&mut device)?;
+    memory(&mut device)?;
+    ensure!(!device.leaving(), "nobody asked for it");
+    Ok(())
+}
+
+fn interrupts(device: &mut KernelDevice) -> Result<()> {
+    let signal = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let kind = InterruptKind::Msix;
+    let vectors = device.interrupts(kind);
+    println!("LAB fact vectors {vectors}");
+    if vectors > 0 {
+        device.set_interrupt(kind, 0, Some(signal.as_fd()))?;
+        device.set_interrupt(kind, 0, None)?;
+    }
+    let none = device.set_interrupt(kind, vectors, Some(signal.as_fd()));
+    ensure!(
+        matches!(none, Err(DeviceError::NoSuchInterrupt { .. })),
+        "{none:?}"
+    );
+    Ok(())
+}
+
+/// Memory is given and taken back once, through the VM's IOMMU.
+fn memory(device: &mut KernelDevice) -> Result<()> {
+    const SIZE: u64 = 64 << 10;
+    let file = memfd_create("dma", MemfdFlags::CLOEXEC)?;
+    ftruncate(&file, SIZE)?;
+    let mapping = DmaMapping {
+        iova: 0x10_0000,
+        size: SIZE,
+        offset: 0,
+        rights: DmaRights::ReadWrite,
+    };
+    device.dma_map(mapping, file.as_fd())?;
+    let twice = device.dma_map(mapping, file.as_fd());
+    ensure!(twice.is_err(), "one address for two ranges");
+    device.dma_unmap(mapping.iova, SIZE)?;
+    ensure!(
+        device.dma_unmap(mapping.iova, SIZE).is_err(),
+        "taken back twice"
+    );
+    Ok(())
 }
 
 fn unbound(world: &mut World) -> Result<()> {
