@@ -44,8 +44,48 @@ pub fn serial_number<D: Device + ?Sized>(
     };
     let low = config32(device, at.saturating_add(4))?;
     let high = config32(device, at.saturating_add(8))?;
+    Ok(serial(low, high))
+}
+
+/// The serial number in configuration space as sysfs gives it: all of it, or as much as
+/// the reader may see.
+#[must_use]
+pub fn serial_in(config: &[u8]) -> Option<SerialNumber> {
+    let word = |at: u16| {
+        let at = usize::from(at);
+        let bytes = config.get(at..at.checked_add(4)?)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let mut at = EXTENDED;
+    for _ in 0..MAX_CAPABILITIES {
+        let header = word(at)?;
+        let (id, next) = split(header)?;
+        if id == SERIAL_NUMBER {
+            let (low, high) = (word(at.checked_add(4)?)?, word(at.checked_add(8)?)?);
+            return serial(low, high);
+        }
+        at = next?;
+    }
+    None
+}
+
+/// Id and next offset of an extended capability; `None`: there is none.
+fn split(header: u32) -> Option<(u16, Option<u16>)> {
+    if header == 0 || header == u32::MAX {
+        return None;
+    }
+    let [id0, id1, next0, next1] = header.to_le_bytes();
+    // [19:16] is a version, [31:20] the next capability.
+    let next = (u16::from_le_bytes([next0, next1]) >> 4) & !3;
+    Some((
+        u16::from_le_bytes([id0, id1]),
+        Some(next).filter(|next| *next >= EXTENDED),
+    ))
+}
+
+fn serial(low: u32, high: u32) -> Option<SerialNumber> {
     let serial = u64::from(high).wrapping_shl(32) | u64::from(low);
-    Ok(Some(SerialNumber(serial)).filter(|_| serial != 0 && serial != u64::MAX))
+    Some(SerialNumber(serial)).filter(|_| serial != 0 && serial != u64::MAX)
 }
 
 /// Where the device's feature lists begin, as BAR and offset, if it has a
@@ -92,19 +132,16 @@ fn find<D: Device + ?Sized>(
         return Ok(None);
     }
     for _ in 0..MAX_CAPABILITIES {
-        let header = config32(device, at)?;
-        if header == 0 || header == u32::MAX {
+        let Some((id, next)) = split(config32(device, at)?) else {
             return Ok(None);
-        }
-        let [id0, id1, next0, next1] = header.to_le_bytes();
-        if wanted(device, u16::from_le_bytes([id0, id1]), at)? {
+        };
+        if wanted(device, id, at)? {
             return Ok(Some(at));
         }
-        // [19:16] is a version, [31:20] the next capability.
-        at = (u16::from_le_bytes([next0, next1]) >> 4) & !3;
-        if at < EXTENDED {
+        let Some(next) = next else {
             return Ok(None);
-        }
+        };
+        at = next;
     }
     Ok(None)
 }

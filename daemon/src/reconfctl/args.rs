@@ -97,6 +97,12 @@ pub(super) enum Command {
     ///
     /// Exit code 0: all are in order. 1: at least one is not. reconfd need not run.
     Check,
+    /// Look at this machine: what keeps its cards from being served, and what mends it.
+    ///
+    /// IOMMU, VFIO, drivers, IOMMU groups and who is in them, modes, serial numbers, the
+    /// user functions of each region. Opens no card and changes nothing. Exit code 0: nothing
+    /// is wrong. 1: something is.
+    Doctor(Doctor),
     /// Print completions for a shell.
     Completions {
         /// Which shell.
@@ -240,6 +246,13 @@ pub(super) struct Show {
     /// Draw the device and the region: in the terminal, or as SVG into FILE.
     #[arg(long, value_name = "FILE.svg", num_args = 0..=1, require_equals = true)]
     pub(super) draw: Option<Option<PathBuf>>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Look at a tree with the files of /sys, /proc and /dev in the place of this machine's.
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub(super) root: PathBuf,
 }
 
 #[derive(Debug, Args)]

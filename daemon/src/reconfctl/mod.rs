@@ -14,6 +14,7 @@ mod args;
 mod check;
 mod client;
 mod diff;
+mod doctor;
 mod duration;
 mod exit;
 mod inspect;
@@ -142,6 +143,7 @@ fn dispatch(cli: Cli, streams: &mut Streams<'_>) -> Result<Exit, Stopped> {
             Region::Show(asked) => inspect::region::show(&asked, &global, streams),
         },
         Command::Check => check::run(&global, streams),
+        Command::Doctor(asked) => doctor::run(&asked, &global, streams),
         Command::Completions { shell } => {
             pages::completions(shell, streams.out)?;
             Ok(Exit::Done)

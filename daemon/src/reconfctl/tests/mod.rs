@@ -1,6 +1,7 @@
 //! The whole command in its own process: arguments in, output and exit code out.
 
 mod check;
+mod doctor;
 mod inspect;
 mod junk;
 mod online;
