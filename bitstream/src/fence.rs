@@ -254,11 +254,11 @@ fn arrange(streams: &[SubStream], region: Option<&RegionFrames>) -> Result<Fence
         (_, [.., Stops]) => return Err(Reason::LeftStopped),
         _ => return Err(Reason::Arrangement),
     }
-    // Block memory is cleared by the stream that fills it, and by no other.
-    if streams
-        .iter()
-        .any(|stream| stream.cleared && stream.kind != Restarts)
-    {
+    // Block memory is cleared by the stream that fills it, between masks, and by no
+    // other.
+    let masked = kinds.contains(&Marks);
+    let cleared = |stream: &SubStream| stream.cleared && (stream.kind != Restarts || !masked);
+    if streams.iter().any(cleared) {
         return Err(Reason::Arrangement);
     }
     // Who holds the interconnect of the whole device must let it go.

@@ -37,6 +37,8 @@ COMMANDS = {
     "series7": {0, WCFG, MFW, START, RCRC, GRESTORE, SHUTDOWN, DESYNC},
     "ultrascale+": {0, WCFG, MFW, LFRM, START, URAM, RCRC, AGHIGH, GRESTORE, SHUTDOWN, DESYNC},
 }
+# NOPs after a command in every genuine file: what happens with fewer is told nowhere.
+WAITS = {SHUTDOWN: 1, AGHIGH: 100, GRESTORE: 1, LFRM: 20, START: 1, MFW: 12}
 # Bits that a partial bitstream changes: GLUTMASK_B and ConfigFallback. The
 # latter, cleared, makes the device load another bitstream after an error.
 NO_FALLBACK = 1 << 10
@@ -109,6 +111,8 @@ class Device:
         # START waits for an address; then a CRC must prove what went before.
         self.starting = False
         self.unproven = False
+        # NOPs since the last command, and how many are due before anything else.
+        self.nops, self.wait = 0, 0
         # An address came between frame data and its first copy.
         self.moved = False
         self.copies = 0
@@ -130,6 +134,8 @@ class Device:
                 address, count = word >> 13 & 0x3FFF, word & 0x7FF
                 if word >> 11 & 3:
                     self.danger("reserved bits of a packet")
+                if operation == 0:
+                    self.nops += 1
                 if operation == 0 and (address or count):
                     self.danger("a NOP that carries something")
                 if operation == 0:
@@ -173,6 +179,9 @@ class Device:
             self.danger("a sync word out of step")
 
     def write(self, register, values):
+        if self.nops < self.wait:
+            self.danger("a command without its time")
+        self.wait = 0
         if register == FDRI:
             self.frame_data(values)
             self.crc = crc.words(self.crc, FDRI, values)
@@ -221,6 +230,7 @@ class Device:
                     self.danger("MFW twice")
                 self.copies = 0
             self.command = value
+            self.nops, self.wait = 0, WAITS.get(value, 0)
             if self.shift:
                 self.danger("part of a frame")
                 self.shift = []

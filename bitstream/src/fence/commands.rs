@@ -38,6 +38,7 @@ impl Machine<'_, '_> {
         }
         let copying = self.command == Command::MFW;
         self.command = command;
+        (self.wait, self.nops) = (rules::wait(command), 0);
         match command {
             Command::RCRC => {
                 if !self.summed {
@@ -50,6 +51,9 @@ impl Machine<'_, '_> {
                 return Err(here(Reason::Order(
                     "block memory is cleared after the beginning",
                 )));
+            }
+            Command::URAM if self.cleared => {
+                return Err(here(Reason::Order("block memory is cleared twice")));
             }
             Command::URAM => self.cleared = true,
             Command::WCFG => {
@@ -73,11 +77,17 @@ impl Machine<'_, '_> {
             Command::AGHIGH | Command::LFRM if self.controls.writes_masks() => {
                 return Err(here(MASKS_OPEN));
             }
+            Command::AGHIGH if self.held => {
+                return Err(here(Reason::Order("the interconnect is held twice")));
+            }
             Command::AGHIGH => self.held = true,
             Command::LFRM if self.power != Power::Restored => {
                 return Err(here(Reason::Order(
                     "the interconnect is let go before flip-flops are restored",
                 )));
+            }
+            Command::LFRM if self.released => {
+                return Err(here(Reason::Order("the interconnect is let go twice")));
             }
             Command::LFRM => self.released = true,
             Command::DESYNC => return Ok(Went::Ended),
@@ -98,6 +108,16 @@ impl Machine<'_, '_> {
             return Err(here(Reason::Order(
                 "the device is stopped after frames were written",
             )));
+        }
+        if command == Command::SHUTDOWN {
+            if !self.summed {
+                return Err(here(Reason::NoCrc));
+            }
+            let plus = self.device.map(Device::family) == Some(Family::UltraScalePlus);
+            if plus && !self.optioned {
+                let why = "the device is stopped before the options of its start are set";
+                return Err(here(Reason::Order(why)));
+            }
         }
         if command == Command::GRESTORE && self.controls.writes_masks() {
             return Err(here(MASKS_OPEN));
@@ -206,6 +226,11 @@ impl Machine<'_, '_> {
             let why = "frames of this kind are written while the device is in another state";
             return Err(here(Reason::Order(why)));
         }
+        // A mark is one frame, or two, and their pads: two where a row ends.
+        let most = device.family().frame_words().saturating_mul(4);
+        if device.family() != Family::Series7 && masks && write.data.len() > most {
+            return Err(here(Reason::FrameLength(write.data.len())));
+        }
         self.summed = false;
         pipeline.data(write.data, write.begin, self.controls.writes_masks())
     }
@@ -240,6 +265,12 @@ impl Machine<'_, '_> {
         };
         pipeline
             .copy(first)
-            .map_err(|(reason, frame)| fault(reason, frame))
+            .map_err(|(reason, frame)| fault(reason, frame))?;
+        // Masks of columns are copied without it, before the stop.
+        if !pipeline.holds_mask() && !self.controls.any_of_ctl1() {
+            let why = "a frame is copied, and the device was not told of copies";
+            return Err(fault(Reason::Order(why), None));
+        }
+        Ok(())
     }
 }

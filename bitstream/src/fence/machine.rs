@@ -26,7 +26,7 @@ pub(super) fn run(task: Task<'_, '_>, begin: usize) -> Result<SubStream, Refusal
         })?;
         match packet {
             None => return Err(task.refuse(Reason::Unfinished, at, None)),
-            Some(Packet::Nop) => {}
+            Some(Packet::Nop) => machine.nops = machine.nops.saturating_add(1),
             Some(Packet::Write { register, data }) => {
                 let begin = data.start;
                 let write = Write {
@@ -94,6 +94,12 @@ pub(super) struct Machine<'s, 'a> {
     pub(super) cleared: bool,
     /// The last address is the one where no frame is.
     pub(super) parked: bool,
+    /// NOPs that are due before anything else.
+    pub(super) wait: u32,
+    /// NOPs since the last command.
+    pub(super) nops: u32,
+    /// The options of the start were set.
+    pub(super) optioned: bool,
     pub(super) copies: u32,
     pub(super) compressed: bool,
     /// Made when the device is named.
@@ -116,6 +122,9 @@ impl<'s, 'a> Machine<'s, 'a> {
             released: false,
             cleared: false,
             parked: false,
+            wait: 0,
+            nops: 0,
+            optioned: false,
             copies: 0,
             compressed: false,
             pipeline: None,
@@ -169,6 +178,11 @@ impl<'s, 'a> Machine<'s, 'a> {
     /// Between a restore and the start, and from a copy's command to the next
     /// one, genuine files write few registers; after the start, three.
     fn due(&mut self, register: Register, value: Option<u32>) -> Result<(), Reason> {
+        if self.nops < self.wait {
+            let why = "the device is given less time for a command than genuine files give it";
+            return Err(Reason::Order(why));
+        }
+        self.wait = 0;
         match self.power {
             Power::Started | Power::Running | Power::Closed => {
                 return self.after_start(register, value);
@@ -264,6 +278,13 @@ impl<'s, 'a> Machine<'s, 'a> {
             return Err(Reason::BeforeIdcode(register));
         };
         rules::value(device.family(), register, value)?;
+        if register == Register::COR0 {
+            if self.power != Power::Untouched {
+                let why = "the options of the start are set after the device was stopped";
+                return Err(Reason::Order(why));
+            }
+            self.optioned = true;
+        }
         self.controls.write(device.family(), register, value)?;
         // 7-series files without a restart were not measured, and may do it.
         let stopped = matches!(self.power, Power::Stopped | Power::Restored);
@@ -293,7 +314,9 @@ impl<'s, 'a> Machine<'s, 'a> {
         }
         let frames = !pipeline.frames.is_empty();
         let marks = !pipeline.marks.is_empty();
-        if frames && marks {
+        // A restart restores what it has written; without frames it is for nothing.
+        let restarts = self.power == Power::Closed;
+        if frames && marks || restarts && !frames {
             return Err(Reason::Arrangement);
         }
         let kind = match (self.power, self.held) {

@@ -152,6 +152,12 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
+    /// The buffer holds the mask of a column; of a device without published
+    /// columns nobody can say.
+    pub(super) fn holds_mask(&self) -> bool {
+        self.geometry.is_none() || matches!(self.buffer, Buffer::Holds { mask: Some(_), .. })
+    }
+
     /// The next frame is the mask of a column (7-series).
     pub(super) fn at_mask(&self) -> bool {
         match self.place {

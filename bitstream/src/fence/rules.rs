@@ -107,6 +107,18 @@ pub(super) fn command(family: Family, command: Command) -> Result<(), Reason> {
     })
 }
 
+/// NOPs that follow a command in every genuine file, at least: the time that the
+/// device takes for it.
+pub(super) fn wait(command: Command) -> u32 {
+    match command {
+        Command::SHUTDOWN | Command::GRESTORE | Command::START => 1,
+        Command::AGHIGH => 100,
+        Command::LFRM => 20,
+        Command::MFW => 12,
+        _ => 0,
+    }
+}
+
 /// May a value be written to one of the registers of options?
 pub(super) fn value(family: Family, register: Register, value: u32) -> Result<(), Reason> {
     let good = match register {

@@ -389,6 +389,7 @@ impl Maker<'_> {
         self.begin();
         self.put(COR0, 0x3800_3fe5);
         self.command(SHUTDOWN);
+        self.nop(1);
         self.put(CRC, 0);
         self.nop(20);
     }
@@ -416,7 +417,7 @@ impl Maker<'_> {
         self.end();
 
         self.sync(16);
-        if more {
+        if more && !marked.is_empty() {
             self.command(6);
         }
         self.nop(132);
@@ -428,6 +429,7 @@ impl Maker<'_> {
             self.write(&block, true);
         }
         self.command(GRESTORE);
+        self.nop(1);
         self.control(CTL0, 0x100, 0);
         self.command(3);
         self.nop(20);

@@ -10,6 +10,9 @@ use super::{Buffer, Fault, Outcome, Pipeline, Place};
 use crate::device::{Block, Family, FrameAddress, FrameBlock, FrameIndex, Geometry, RegionFrames};
 use crate::xilinx::Words;
 
+/// Frames of one mark, at most: in every genuine file they are one or two.
+const MOST_MARKS: usize = 2;
+
 impl Pipeline<'_> {
     /// Frame data. `begin` is the number of its first word in the stream,
     /// `marks` says whether the frames mask columns.
@@ -71,6 +74,9 @@ impl Pipeline<'_> {
                 .0
                 .saturating_add(u32::try_from(committed).unwrap_or(u32::MAX));
             let range = here..FrameIndex(end);
+            if marks && committed > MOST_MARKS {
+                return Err((Reason::FrameLength(frames.data.len()), passed, name(here)));
+            }
             if let Some(outside) = self.outside(&range) {
                 let before = outside.0.saturating_sub(here.0);
                 let at = passed.saturating_add(usize::try_from(before).unwrap_or(0));

@@ -59,7 +59,20 @@ impl Stream {
         }
     }
 
+    /// A command, and the time that genuine files give it.
     pub(super) fn command(&mut self, command: Command) -> &mut Self {
+        self.bare(command);
+        self.nops(match command {
+            Command::SHUTDOWN | Command::GRESTORE | Command::START => 1,
+            Command::AGHIGH => 100,
+            Command::LFRM => 20,
+            Command::MFW => 12,
+            _ => 0,
+        })
+    }
+
+    /// A command that is given no time.
+    pub(super) fn bare(&mut self, command: Command) -> &mut Self {
         self.put(Register::CMD, command.0);
         if command == Command::RCRC {
             self.crc = 0;
@@ -110,6 +123,12 @@ impl Stream {
             .put(Register::FAR, address)
             .nops(1)
             .frames(&data)
+    }
+
+    /// Tells the device that frames are copied (7-series), or no longer.
+    pub(super) fn copying(&mut self, copying: bool) -> &mut Self {
+        self.put(Register::MASK, 0x1000)
+            .put(Register::CTL1, if copying { 0x1000 } else { 0 })
     }
 
     pub(super) fn park(&mut self, family: Family) -> &mut Self {

@@ -140,6 +140,7 @@ fn b4_a_copy_follows_its_frame() {
         judge(
             &plain(|stream| {
                 stream
+                    .copying(true)
                     .command(Command::WCFG)
                     .put(Register::FAR, 0)
                     .frames(&[7; 202]);
@@ -148,6 +149,7 @@ fn b4_a_copy_follows_its_frame() {
                 between(stream);
                 stream.write(Register::MFWR, &[0; 8]);
                 again(stream);
+                stream.command(Command::NULL).copying(false);
             }),
             None,
             None,
@@ -246,6 +248,86 @@ fn b4_masks_frames_and_copies_have_their_time() {
             .write(Register::MFWR, &[0; 8]);
     });
     assert_eq!(code(judge(&broken, None, None)), "out-of-order");
+}
+
+/// What the device does with copies that it was not told of is not measured.
+#[test]
+fn b4_copies_are_told_to_the_device() {
+    let copied = |told: bool| {
+        plain(|stream| {
+            if told {
+                stream.copying(true);
+            }
+            stream
+                .command(Command::WCFG)
+                .put(Register::FAR, 0)
+                .frames(&[7; 101])
+                .command(Command::MFW)
+                .write(Register::MFWR, &[0; 8])
+                .command(Command::NULL)
+                .copying(false);
+        })
+    };
+    assert!(judge(&copied(true), None, None).is_ok());
+    assert_eq!(code(judge(&copied(false), None, None)), "out-of-order");
+}
+
+/// A command that is not given its time may not be done when the next one comes.
+#[test]
+fn b4_commands_are_given_their_time() {
+    let device = device(DEVICE);
+    let parts = |bare: Option<Command>| {
+        let give = |stream: &mut Stream, command| {
+            if bare == Some(command) {
+                stream.bare(command);
+            } else {
+                stream.command(command);
+            }
+        };
+        let mut stream = Stream::default();
+        stream.open(device).masks(device, &[]).crc();
+        give(&mut stream, Command::SHUTDOWN);
+        stream
+            .crc()
+            .copying(true)
+            .command(Command::WCFG)
+            .put(Register::FAR, 0)
+            .frames(&[7; 101]);
+        give(&mut stream, Command::MFW);
+        stream.write(Register::MFWR, &[0; 8]);
+        give(&mut stream, Command::GRESTORE);
+        stream.copying(false);
+        give(&mut stream, Command::START);
+        stream.park(Family::Series7).close();
+        judge(&stream.words, None, None)
+    };
+    assert!(parts(None).is_ok());
+    for command in [
+        Command::SHUTDOWN,
+        Command::MFW,
+        Command::GRESTORE,
+        Command::START,
+    ] {
+        assert_eq!(code(parts(Some(command))), "out-of-order", "{command}");
+    }
+}
+
+/// A restart without frames is for nothing, and restores what others wrote.
+#[test]
+fn b4_a_restart_has_frames() {
+    let device = device(DEVICE);
+    let mut stream = Stream::default();
+    stream.open(device).masks(device, &[]).stop().restart();
+    let said = judge(&stream.words, None, None);
+    assert_eq!(code(said), "unmeasured-arrangement");
+    // And what was written before the stop has its checksum.
+    let mut stream = Stream::default();
+    stream
+        .open(device)
+        .masks(device, &[])
+        .command(Command::SHUTDOWN);
+    stream.block(device, FrameIndex(0), 1).restart();
+    assert_eq!(code(judge(&stream.words, None, None)), "crc-missing");
 }
 
 /// With the fallback on, an error makes the device load another bitstream.

@@ -312,6 +312,7 @@ fn copies_go_where_their_addresses_say() {
     let copies = |targets: &[u32], first: &[u32]| {
         plain(|stream| {
             stream
+                .copying(true)
                 .command(Command::WCFG)
                 .put(Register::FAR, 0)
                 .frames(&[7; 101])
@@ -323,6 +324,7 @@ fn copies_go_where_their_addresses_say() {
                     .put(Register::FAR, *target)
                     .write(Register::MFWR, &[0; 4]);
             }
+            stream.command(Command::NULL).copying(false);
         })
     };
     let accepted = judge(&copies(&[1, 5, 41], &[0; 8]), Some(device), Some(&region)).unwrap();
