@@ -13,7 +13,7 @@
 //! | read | for |
 //! |---|---|
 //! | this file | how sub-streams go together |
-//! | `machine`, `commands` | the order of steps in one of them |
+//! | `machine`, `commands`, `due` | the order of steps in one of them |
 //! | `pipeline` | which frame each word ends in |
 //! | `rules` | registers, commands and values |
 //! | `masks`, `crc`, `written` | column masks, the checksum, sets of frames |
@@ -21,6 +21,7 @@
 
 mod commands;
 mod crc;
+mod due;
 mod frames;
 mod learn;
 mod machine;
